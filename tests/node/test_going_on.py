@@ -22,7 +22,6 @@ from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.wires import LASTING, WireRange
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
-from hushcast_protocol.overlay.profile import Root
 
 pytestmark = pytest.mark.slow
 
@@ -86,12 +85,11 @@ async def change_to(net: SmallNetwork, wire: int) -> float:
     return trio.current_time() + net.calendar.epoch_start(change.epoch) - net.now
 
 
-@pytest.mark.parametrize("root", [Root.HOST, Root.MAILBOX])
 async def test_a_network_goes_on_to_another_wire_and_back_under_traffic(
-    monkeypatch: pytest.MonkeyPatch, root: Root
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened = Opened(monkeypatch)
-    async with small_network(relays=4, clients=2, root=root) as net:
+    async with small_network(relays=4, clients=2) as net:
         sent: list[bytes] = []
         ear = await net.clients[0].listen(TOPIC)
         ear.close()

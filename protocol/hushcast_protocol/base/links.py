@@ -185,7 +185,8 @@ class Link:
         """Await a link as the daemon or directory with the key of `identity`, or a `former` one.
 
         `larger` tells up to how many bytes a frame may have of an initiator that has proven its key.
-        `speaks` is told to whoever knows the key. `takes` are the wires in which links are taken; else what it speaks.
+        `speaks` is told to whoever knows the key. `takes` are the wires in which links are taken; else what
+        it speaks.
         """
         link = cls(_State.HELLO, network, randomness(32), identity, view, None, max_frame)
         link._former, link._larger, link._speaks = former, larger, speaks
