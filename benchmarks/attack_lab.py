@@ -7,14 +7,16 @@ import gc
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from benchmarks.lab.networks import SCANNER, Lab
+from benchmarks.lab.networks import SCANNER, Lab, is_first_device
 from hushcast_analytics.adversaries import Adversary, colluders
 from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
+from hushcast_analytics.attacks.linkage_attacks import FOLLOWED_WITHIN, second_device
 from hushcast_analytics.attacks.trained_attack import TrainingFeatures
 from hushcast_analytics.checkpoints import kept
 from hushcast_analytics.examination import Case, Examination
@@ -36,6 +38,17 @@ OPEN, HIDDEN, NEAR = (
     TrainingFeatures(path=False, chains=False),
 )
 AUTHORS = ("origin-choice", "timing")
+
+
+# An adversary that is told which subscriptions are first devices', and within how many epochs others follow.
+PLAYED = ATTACKS | {
+    f"second-device-{epochs}": replace(
+        ATTACKS["second-device"],
+        name=f"second-device-{epochs}",
+        rule=partial(second_device, within=epochs, is_first=is_first_device),
+    )
+    for epochs in (0, 12, FOLLOWED_WITHIN)
+}
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,7 @@ CHURNING = replace(HARDENED, down=8.0, epochs=96)
 TWO_TOPICS = replace(HARDENED, topics_each=2)
 TRAINED = ("trained", "traffic-share")
 LINKS = ("renewal-times", "shared-mailbox")
+DEVICES = replace(TWO_TOPICS, begun_within=24)  # a topic that persons begin within a day, on two devices each
 TOPICS_OF = ("dictionary", "statistical-disclosure")
 
 EXPERIMENTS = {
@@ -112,6 +126,9 @@ EXPERIMENTS = {
     "renewal-apart": Experiment(TWO_TOPICS, LINKS, 200),
     "renewal-together": Experiment(replace(TWO_TOPICS, together=True), LINKS, 200),
     "mailbox-shared": Experiment(replace(TWO_TOPICS, shared=True), LINKS, 200),
+    "devices": Experiment(DEVICES, ("second-device", f"second-device-{FOLLOWED_WITHIN}"), 2000, (0.1,)),
+    "devices-12": Experiment(replace(DEVICES, followed_within=12), ("second-device-12",), 2000, (0.1,)),
+    "devices-at-once": Experiment(replace(DEVICES, followed_within=0), ("second-device-0",), 2000, (0.1,)),
     "shards": Experiment(replace(SHARDS, messages=20), PASSIVE, 400),
     "shards-fresh": Experiment(replace(SHARDS, epochs=24, renewal="fresh"), ("predecessor",), 60),
     "shards-scan": Experiment(replace(SHARDS, scan=True), ("active-scan",), 100, active=True),
@@ -175,7 +192,7 @@ def asked_of(experiment: Experiment) -> dict[Subject, list[Attack]]:
     """Return the experiment's attacks by their subject."""
     found: defaultdict[Subject, list[Attack]] = defaultdict(list)
     for name in experiment.attacks:
-        found[ATTACKS[name].subject].append(ATTACKS[name])
+        found[PLAYED[name].subject].append(PLAYED[name])
     return found
 
 
@@ -207,6 +224,8 @@ def line(row: dict[str, Any], lab: Lab, subject: Subject) -> str:
     """Return an attack's figures, the first two also as multiples of chance."""
     honest = lab.people - int(row["colluding"] * lab.relays)
     chance = 1 / honest if subject in ("message", "author", "topic") else row["bound"]
+    if lab.begun_within:  # of h persons, each with two subscriptions, one has to be right
+        chance = 2 * chance / (1 + chance)
     figures = []
     for word, name in (("named", "accuracy"), ("belief", "belief")):
         low, mean, high = (row[name + bound] for bound in ("_low", "", "_high"))

@@ -21,6 +21,7 @@ from hushcast_testnet.tor.distance import Distance
 from soak.authorities import watch_authorities
 from soak.away import PUBLICATIONS, watch_away
 from soak.bursts import watch_bursts
+from soak.devices import watch_devices
 from soak.directories.scene import Plan
 from soak.located_feed import FeedPlan, watch_feed
 from soak.memory import watch_memory
@@ -32,6 +33,8 @@ SHARDS = partial(
     Plan, epochs=26, relays=12, pause=20.0, directories=3, liars=0, shard_size=6, topics=4
 )  # a network with nobody who lies, cut anew after a day
 FEED = FeedPlan(60, 20)  # twenty minutes of short intervals: what is lost is lost at their ends
+DEVICES_EPOCH = 15  # seconds; a round takes three or four of them
+ROUNDS_A_MINUTE = 3  # of devices, however long they take
 BURSTS_A_MINUTE = 20  # between houses; they take less over tcp, and more over Tor
 KILLS_A_MINUTE = 2  # of gateways; they take less, a few seconds each
 Progress = Callable[[str], None]
@@ -120,8 +123,16 @@ def located_feed(
     return watch_feed(directory / "feed", sockets, FEED, progress)
 
 
+def devices(
+    directory: Path, minutes: float, seed: int, progress: Progress, distance: Distance
+) -> dict[str, Any]:
+    """Devices of one person over Tor that are killed and away, subscribe and read; one is lost. 30 rounds."""
+    testnet.up(directory, 4, 4, "tor", DEVICES_EPOCH, progress, distance=distance)
+    return watch_devices(directory, int(ROUNDS_A_MINUTE * minutes), seed, progress)
+
+
 NO_TOR = {run.__name__: run for run in (chaos, central, brokers, kills, memory, take_over, bursts)}
-OVER_TOR = {run.__name__: run for run in (authorities, shards, away, located_feed, bursts_over_tor)}
+OVER_TOR = {run.__name__: run for run in (authorities, shards, away, devices, located_feed, bursts_over_tor)}
 RUNS = (*NO_TOR, *OVER_TOR)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks.lab.seating import Seating, Shape
+from hushcast_analytics.attacks.linkage_attacks import FOLLOWED_WITHIN
 
 Renewal = Literal["once", "same", "fresh"]
 Dropping = Literal["none", "silent", "refusing"]
@@ -29,6 +30,9 @@ class Asked:
     | `clients` | if there are some, they subscribe and publish; else relays do |
     | `topics_each` | that a subscriber holds |
     | `together` | whose trees are installed at one moment; else at times of their own |
+    | `begun_within` | epochs in which persons begin one topic, each on a first device. Of their `topics_each`
+    the second stands for the same one on a second device; colluders tell subscriptions apart |
+    | `followed_within` | epochs in which the second device begins it, once it was told |
     | `shared` | under one mailbox; else each under one of its own |
     | `one_author` | for all messages of a topic; else another for each |
     | `avoiding` | authors never pick their own relay as origin |
@@ -61,11 +65,15 @@ class Asked:
     down: float = 0.0
     shards: int = 1
     hosted: bool = False
+    begun_within: int = 0
+    followed_within: int = FOLLOWED_WITHIN
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for shards that cannot be of one size, or roots that do not go together."""
+        """Raise `ValueError` for what does not go together."""
         if self.shards > 1 and (self.listed or self.relays % self.shards):
             raise ValueError("shards divide the relays evenly, and their trees have mailboxes as roots")
+        if self.begun_within and (self.topics_each != 2 or self.epochs > 1):
+            raise ValueError("two devices of a person have a subscription each, which begins once")
         if self.hosted and (self.listed or self.down):
             raise ValueError("hosts keep boxes, no listed roots; of owners who go see `benchmarks/boxes.py`")
 

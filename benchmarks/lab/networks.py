@@ -106,13 +106,27 @@ class Lab(Asked):
             rows = rows.withColumn("root", root).withColumn("token", _token("topic"))
         return rows
 
-    def _share(self, purpose: str, *names: str) -> Column:
+    def _share(self, purpose: str, *names: Column | str) -> Column:
         chance = F.xxhash64(F.lit(self.seed), F.lit(purpose), *names)
         return F.pmod(chance, F.lit(1 << 40)) / F.lit(float(1 << 40))
 
-    def _installed(self, spark: SparkSession, watched: DataFrame | None) -> DataFrame:
+    @property
+    def _renewed(self) -> Column:
+        """When a tree is installed in an epoch."""
         who = ("run", "owner", "epoch") if self.together else ("run", "topic", "epoch")
-        moment = F.col("epoch") * EPOCH + self._share("renewal", *who) * (EPOCH - INSTALLING)
+        return F.col("epoch") * EPOCH + self._share("renewal", *who) * (EPOCH - INSTALLING)
+
+    @property
+    def _begun(self) -> Column:
+        """When each of a person's two devices begins the topic, the second told in the epoch after."""
+        person = F.floor(F.col("topic") / 2)
+        first = self._share("begun", "run", person) * self.begun_within
+        followed = self._share("followed", "run", person) * self.followed_within
+        second = F.floor(first) + 1 + self._share("told", "run", person) + followed
+        return F.when(is_first_device("topic"), first).otherwise(second) * EPOCH
+
+    def _installed(self, spark: SparkSession, watched: DataFrame | None) -> DataFrame:
+        moment = self._begun if self.begun_within else self._renewed
         reached = self._share("reached", "run", "topic", "epoch", "tree", "node") * INSTALLING
         rows = (
             self._drawn(spark, _SEATED, Run.seated, watched)
@@ -125,6 +139,7 @@ class Lab(Asked):
             rows,
             node=F.when(taken, _name("node")).otherwise(F.col("handed")),
             time=moment + reached,
+            epoch=F.floor((moment + reached) / EPOCH),
             kind="kind",
             mark=F.when(taken, marks("token", _name("node"))),
             previous=F.when(taken, F.col("handed")),
@@ -222,6 +237,11 @@ class Lab(Asked):
             message=_message(scan),
             origins=F.transform("origins", _name),
         )
+
+
+def is_first_device(topic: str) -> Column:
+    """Tell of a column of topics' numbers which stand for a subscription of a person's first device."""
+    return F.col(topic).cast("int") % 2 == 0
 
 
 def _name(index: Column | str) -> Column:

@@ -16,10 +16,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from hushcast_analytics.adversaries import AdversaryView
+from hushcast_analytics.attacks import linkage_attacks
 from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.attacks.traffic_attacks import levels
 from hushcast_analytics.attacks.trained_attack import TrainingFeatures, learn, sightings, trained
 from hushcast_analytics.trace_schemas import OBSERVATIONS
+from hushcast_local.devices.subscription_plan import FOLLOWED_WITHIN
 from hushcast_protocol.overlay.leases import lease_mark
 
 pytestmark = pytest.mark.spark
@@ -432,6 +434,30 @@ def test_topics_are_linked_by_moments_and_by_mailboxes(believed: Believed) -> No
     assert moments[T][U] > 0.99
     assert moments[U][T] > 0.99
     assert believed("shared-mailbox", "moments") == {T: {U: 1.0}, U: {T: 1.0}}
+
+
+case(
+    "devices",
+    [
+        seat("c1", "one", lease="1"),
+        seat("c1", "two", trunk=U, lease="2", epoch=20),
+        seat("c1", "two", trunk=U, lease="2", epoch=44),
+        seat("c1", "three", trunk=V, lease="3", epoch=FOLLOWED_WITHIN + 1),
+    ],
+    f"{T} {U} {V}",
+    questions={name: name for name in (T, U, V)},
+    rosters=[(0, "x")],
+)
+
+
+def test_a_second_device_follows_the_first_within_the_epochs_that_daemons_draw_from(
+    believed: Believed,
+) -> None:
+    found = believed("second-device", "devices")
+    assert found[T] == pytest.approx({U: 2 / 3, V: 1 / 3})
+    assert found[U] == pytest.approx({T: 1 / 2, V: 1 / 2})
+    assert found[V] == pytest.approx({T: 1 / 3, U: 2 / 3})
+    assert linkage_attacks.FOLLOWED_WITHIN == FOLLOWED_WITHIN
 
 
 SUBSCRIBED = [seat("c1", "x", 3), seat("c2", "y", 2, trunk=U, lease="k")]

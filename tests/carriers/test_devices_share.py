@@ -13,11 +13,12 @@ from broker_daemons import tree_of_daemons
 from daemons import daemons
 from small_network import EPOCH_SECONDS, ONE, small_network, until
 
+from hushcast_local.devices.subscription_plan import FOLLOWED_WITHIN
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.topics import Interest, make_topic
 
 FAMILY = make_topic("family", (), TopicSecret(bytes(range(32))))
-SHARED_WITHIN = 16.0 * EPOCH_SECONDS  # a beat or two, and the twelve epochs in which what they tell begins
+SHARED_WITHIN = (FOLLOWED_WITHIN + 4.0) * EPOCH_SECONDS  # a beat or two, and until what they tell begins
 ONE_EDGE = (("edge", "edge", "root"),)
 CARRIERS = [
     pytest.param(small_network, id="overlay"),

@@ -14,6 +14,7 @@ from small_network import BEGIN, until
 
 from hushcast_local.devices.circle_records import load_circle
 from hushcast_local.devices.device_circle import DeviceCircle
+from hushcast_local.devices.subscription_plan import FOLLOWED_WITHIN
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import AuthenticationError, Refusal, UsageError
 from hushcast_protocol.base.secrets import Seed, TopicSecret
@@ -25,7 +26,7 @@ from hushcast_runtime.environment import simulated_environment
 
 EPOCH = float(EPOCH_SECONDS)
 SOON = 3 * EPOCH  # two beats and one that was lost
-BEGUN = 14 * EPOCH  # a beat, and the time in which what it tells begins
+BEGUN = (FOLLOWED_WITHIN + 2) * EPOCH  # a beat, and the time in which what it tells begins
 FAMILY = make_topic("family", ("kind",), TopicSecret(bytes(range(32))))
 
 
@@ -183,6 +184,41 @@ async def test_a_device_that_was_away_for_a_week_catches_up(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+async def test_a_device_that_is_off_at_times_ends_what_another_ended(tmp_path: Path) -> None:
+    async with person(tmp_path) as some:
+        one, two = some.devices
+        for number in range(5):
+            await one.service.subscribe(Interest(private(number)))
+        await trio.sleep(SOON + BEGUN)
+        for number in range(5):
+            await one.service.unsubscribe(private(number))
+        await trio.sleep(SOON)
+        ends = []
+        while held(two):
+            await some.stop(two)
+            await trio.sleep(FOLLOWED_WITHIN / 8 * EPOCH)
+            await two.start(some.nursery)
+            await trio.sleep(FOLLOWED_WITHIN / 8 * EPOCH)
+            ends.append(len(held(two)))
+        assert len(ends) <= 5, "a restart draws no other moment"
+        assert ends == sorted(ends, reverse=True)
+
+
+@pytest.mark.slow
+async def test_what_was_ended_and_begun_again_meanwhile_does_not_end(tmp_path: Path) -> None:
+    async with person(tmp_path) as some:
+        one, two = some.devices
+        await one.service.subscribe(Interest(FAMILY))
+        await trio.sleep(SOON + BEGUN)
+        await one.service.unsubscribe(FAMILY)
+        await trio.sleep(SOON)
+        await one.service.subscribe(Interest(FAMILY))
+        await trio.sleep(SOON + BEGUN)
+        assert len(held(one)) == len(held(two)) == 1
+        assert len(held(one)) == len(held(two)) == 1
+
+
+@pytest.mark.slow
 async def test_a_removed_device_learns_nothing_later_and_forgets_what_it_shared(tmp_path: Path) -> None:
     async with person(tmp_path, 3) as some:
         one, two, three = some.devices
@@ -306,3 +342,22 @@ async def test_what_was_read_on_one_is_not_shown_on_the_other_where_a_person_is_
         assert len(got) == 4, "per device all of them come"
         assert len(read) == 3
         await until(lambda: some.are_equal(), SOON)
+
+
+async def test_what_was_read_before_a_kill_is_told_after_it(tmp_path: Path) -> None:
+    async with person(tmp_path) as some:
+        one, two = some.devices
+        await trio.sleep(SOON)
+        feed = await one.service.subscribe(Interest(FAMILY))
+        await one.service.publish(FAMILY, Content(b"x"))
+        await some.network.arrived()
+        arrival = await feed.next()
+        assert isinstance(arrival, tuple)
+        feed.shown(arrival[0])
+        await some.stop(one)
+        assert not two.service.devices.is_read_elsewhere(arrival[1].id)
+        await one.start(some.nursery)
+        await trio.sleep(SOON)
+        assert two.service.devices.is_read_elsewhere(arrival[1].id)
+        assert some.circle(one).own.unsaid == []
+        assert some.are_equal()

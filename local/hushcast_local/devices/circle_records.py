@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.base.signatures import Signed
@@ -14,7 +15,7 @@ from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.devices.circle_secrets import CircleKeys, CircleSecret
 from hushcast_protocol.devices.shared_entries import MAX_ENTRY, SharedEntry
 from hushcast_protocol.devices.shared_state import SharedState
-from hushcast_runtime.storage.recovery import restore
+from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
 _CIRCLE = RecordKind(
@@ -29,6 +30,13 @@ _ENTRY = RecordKind(
     holds="what the devices share: subscriptions, authors' keys, what was read",
     lifetime="as long as the circle; of what was read 21 days",
     bound="2,048 subscriptions, 2,048 lists of what was read",
+)
+_UNSAID = RecordKind(
+    "device-unsaid",
+    StateOwner.DAEMON,
+    holds="first halves of ids of messages that were read here since the last beat",
+    lifetime="until the next beat, which makes an entry of them",
+    bound="4,096",
 )
 _KEY = b"own"
 
@@ -56,6 +64,8 @@ class OwnCircle:
     former: list[tuple[CircleSecret, float]] = field(default_factory=list)
     """Secrets of before, and until when (Unix seconds) somebody is waited for who knows only these."""
     state: SharedState = field(default_factory=SharedState)
+    unsaid: list[bytes] = field(default_factory=list)
+    """Marks of what was read here, which wait for the next beat."""
 
     @property
     def key(self) -> bytes:
@@ -89,6 +99,11 @@ def entry_change(entry: SharedEntry, is_gone: bool = False) -> Change:
     return Change(_ENTRY, bytes([kind]) + name, None if is_gone else encode(entry))
 
 
+def unsaid_change(mark: bytes, is_said: bool = False) -> Change:
+    """Return the record of a mark that waits for the next beat, or that it waits no more."""
+    return Change(_UNSAID, mark, None if is_said else b"")
+
+
 async def load_circle(store: Store, today: int) -> OwnCircle | None:
     """Read back what was kept; `None` where this device is in no circle."""
     found: list[OwnCircle] = []
@@ -118,11 +133,12 @@ async def load_circle(store: Store, today: int) -> OwnCircle | None:
         own.state.merge(entry, today)
 
     await restore(store, _ENTRY, take_entry, at_once=64)
+    await restore(store, _UNSAID, lambda key, value: own.unsaid.append(sized(key, LABEL)))
     return own
 
 
 async def erase_circle(store: Store) -> None:
     """Delete all of it; durable on return."""
-    for kind in (_CIRCLE, _ENTRY):
+    for kind in (_CIRCLE, _ENTRY, _UNSAID):
         while found := await store.scan(kind, limit=1024):
             await store.write(*(Change(kind, key, None) for key, _ in found))

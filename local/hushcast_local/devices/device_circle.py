@@ -15,6 +15,7 @@ from hushcast_local.devices.circle_records import (
     circle_change,
     entry_change,
     erase_circle,
+    unsaid_change,
 )
 from hushcast_local.devices.hidden_topics import HiddenTopics
 from hushcast_protocol.base.epochs import Calendar
@@ -69,7 +70,6 @@ class DeviceCircle:
         self._are_here: set[bytes] = {own.key}
         """Devices that were heard under the present secret."""
         self._to_answer: set[CircleSecret] = set()
-        self._marks: list[bytes] = []
         self._listening: dict[CircleSecret, trio.CancelScope] = {}
 
     @property
@@ -95,8 +95,10 @@ class DeviceCircle:
 
     def note_read(self, message_id: bytes) -> None:
         """Note that a message was shown or acknowledged here; the others hear it with a beat."""
-        self._marks.append(message_id[:16])
-        if len(self._marks) >= MAX_UNSAID:
+        mark = message_id[:16]
+        self.own.unsaid.append(mark)
+        self._store.write_soon(unsaid_change(mark))
+        if len(self.own.unsaid) >= MAX_UNSAID:
             self._write_marks()
 
     def is_read(self, message_id: bytes) -> bool:
@@ -179,10 +181,12 @@ class DeviceCircle:
             log.debug("a beat found nobody to take it")  # the next one has it all
 
     def _write_marks(self) -> None:
-        marks, self._marks = self._marks, []
+        marks, self.own.unsaid = self.own.unsaid, []
         for begin in range(0, len(marks), MAX_MARKS):
-            value = ReadValue(self.today, tuple(marks[begin : begin + MAX_MARKS]))
-            self._store.write_soon(entry_change(self.own.state.write(self.own.seed, value)))
+            step = marks[begin : begin + MAX_MARKS]
+            entry = self.own.state.write(self.own.seed, ReadValue(self.today, tuple(step)))
+            said = (unsaid_change(mark, is_said=True) for mark in step)
+            self._store.write_soon(entry_change(entry), *said)
 
     def _listen(self, secret: CircleSecret, within: float = 0.0) -> None:
         """Listen to the topic of a secret, from a moment drawn within so many seconds.

@@ -54,6 +54,7 @@ class Devices:
     ) -> None:
         """`network` is the network's id."""
         self.plan = SubscriptionPlan(subscriber, calendar, context)
+        self.plan.is_ended = self._is_ended
         self._topics = topics
         self._subscriber = subscriber
         self._calendar = calendar
@@ -65,12 +66,13 @@ class Devices:
 
     async def load(self) -> None:
         """Take up what a restart interrupted."""
-        await self.plan.load()
         own = await load_circle(self._context.store, self._calendar.day(self._env.now()))
+        if own is not None:
+            self._live(own)
+        await self.plan.load()  # what was to end meanwhile ends, if the circle says so
         if own is None:
             await self._topics.close_others([])
             return
-        self._live(own)
         for entry in own.state:
             self._follow(entry)
         await self._share_held(revive=False)
@@ -277,7 +279,7 @@ class Devices:
             topic = parse_topic(value.link)
             interest = Interest(topic, parse_where(value.where, topic.attributes))
             if not self.plan.holds(interest):
-                await self.plan.add(interest, value.terms, name=value.name)
+                await self.plan.add(interest, value.terms, self.plan.followed, value.name)
         except (UsageError, Refusal):
             log.warning("a subscription of another device cannot be taken over")
 
@@ -285,14 +287,14 @@ class Devices:
         held = [one.interest for one in self.held]
         for interest in (*held, *self.plan.interests):
             link, where = write_link(interest.topic), write_where(interest.predicate)
-            if subscription_place(link, where) != place:
-                continue
-            await self._env.sleep_until(self._env.now() + self._env.uniform(0.0, self.plan.usual))
-            circle = self._present
-            known = None if circle is None else circle.own.state.subscription(link, where)
-            if known is not None and known.is_ended:  # nobody began it again meanwhile
-                await self.plan.take_back(interest.topic, interest.predicate)
-                await self._subscriber.unsubscribe(interest.topic, interest.predicate)
+            if subscription_place(link, where) == place:
+                await self.plan.add_end(interest)
+
+    def _is_ended(self, interest: Interest) -> bool:
+        circle = self._present
+        link, where = write_link(interest.topic), write_where(interest.predicate)
+        known = None if circle is None else circle.own.state.subscription(link, where)
+        return known is not None and known.is_ended  # nobody began it again meanwhile
 
 
 def _checked(title: str) -> str:

@@ -1,4 +1,4 @@
-"""The plan: subscriptions that are to begin at drawn moments, so that nobody sees them begin together.
+"""The plan: subscriptions that are to begin, or end, at drawn moments, so that none is tied to another.
 
 Several subscriptions that appear at one moment belong to one daemon, for whoever sees them; and two daemons,
 one of which begins what the other began a moment ago belong together. So what comes of an import, or of
@@ -7,7 +7,7 @@ another device, is written down and begun later, each at a moment of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -27,14 +27,20 @@ from hushcast_runtime.storage.store import Change, record_reader
 
 MAX_PLANNED = 256  # subscriptions: as many as a daemon may have at all
 SPREAD = 12  # epochs within which they begin unless it is said: what others begin lies in between
+FOLLOWED_WITHIN = 48
+"""Epochs within which a device begins, or ends, what another one did.
+
+Where others begin that topic within W epochs, who sees the moments ties the two 1 + W/48 times as often as by
+chance: over a day half as often again.
+"""
 AGAIN = 24  # epochs until one that was refused is tried again: an unsubscription may have made room
 
 _KIND = RecordKind(
     "planned-subscription",
     StateOwner.DAEMON,
-    holds="subscriptions that are to begin at a drawn moment: topic, condition, terms",
-    lifetime="until they begin, or are taken back",
-    bound=f"{MAX_PLANNED}",
+    holds="subscriptions that are to begin or end at a drawn moment: topic, condition, terms",
+    lifetime="until they begin or end, or are taken back",
+    bound=f"{MAX_PLANNED}, and an end for each subscription",
 )
 _KEY = 16  # bytes, random
 
@@ -45,6 +51,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     begins: float
     terms: dict[str, Any] | None = None
     name: bytes | None = None
+    is_end: bool = False
 
 
 _decode = record_reader(_Stored, "planned subscription")
@@ -60,7 +67,7 @@ class _Planned:
 
 
 class SubscriptionPlan:
-    """The subscriptions that one daemon will begin."""
+    """The subscriptions that one daemon will begin, and those that it will end."""
 
     def __init__(self, subscriber: Subscriber, calendar: Calendar, context: Context) -> None:
         self._subscriber = subscriber
@@ -69,14 +76,16 @@ class SubscriptionPlan:
         self._env = context.env
         self._store = context.store
         self._planned: dict[Interest, _Planned] = {}
+        self.is_ended: Callable[[Interest], bool] = lambda interest: False
+        """Tells at the moment for which an end is planned whether it still is to end."""
 
     def __len__(self) -> int:
-        return len(self._planned)
+        return len(self.interests)
 
     @property
     def interests(self) -> list[Interest]:
         """What is to begin."""
-        return list(self._planned)
+        return [one.interest for one in self._planned.values() if not one.stored.is_end]
 
     async def load(self) -> None:
         """Take up what was planned before a restart."""
@@ -87,9 +96,14 @@ class SubscriptionPlan:
         """Seconds within which subscriptions begin unless it is said."""
         return float(SPREAD * self._calendar.epoch_seconds)
 
+    @property
+    def followed(self) -> float:
+        """Seconds within which this device does what another one did."""
+        return float(FOLLOWED_WITHIN * self._calendar.epoch_seconds)
+
     def holds(self, interest: Interest) -> bool:
         """Tell whether it is subscribed to, or will be."""
-        return interest in self._planned or bool(self._subscriber.find(interest.topic, interest.predicate))
+        return interest in self.interests or bool(self._subscriber.find(interest.topic, interest.predicate))
 
     async def add(
         self,
@@ -103,14 +117,23 @@ class SubscriptionPlan:
         `name` is the one that its handle comes from, if that is free. Raises `Refusal` where too many are
         planned.
         """
-        if len(self._planned) >= MAX_PLANNED:
+        if len(self) >= MAX_PLANNED:
             raise Refusal(f"{MAX_PLANNED} subscriptions are planned already: wait until some have begun")
-        begins = self._env.now() + self._env.uniform(0.0, self.usual if within is None else within)
         kept = None if terms is None else dict(terms)
-        stored = _Stored(write_link(interest.topic), write_where(interest.predicate), begins, kept, name)
-        planned = _Planned(self._env.randomness(_KEY), stored)
-        self._begin(planned)
-        await self._store.write(Change(_KIND, planned.key, encode(stored)))
+        moment = self._drawn(self.usual if within is None else within)
+        stored = _Stored(write_link(interest.topic), write_where(interest.predicate), moment, kept, name)
+        await self._plan(stored)
+
+    async def add_end(self, interest: Interest) -> None:
+        """Plan the end of a subscription that another device has ended; durable on return.
+
+        One that has not begun is taken back at once.
+        """
+        if interest in self.interests:
+            await self.take_back(interest.topic, interest.predicate)
+        elif interest not in self._planned:
+            link, where = write_link(interest.topic), write_where(interest.predicate)
+            await self._plan(_Stored(link, where, self._drawn(self.followed), is_end=True))
 
     async def take_back(self, topic: Topic, predicate: Predicate | None) -> bool:
         """Begin those to a topic no more, with this condition or all; durable on return. Tell of any."""
@@ -124,8 +147,17 @@ class SubscriptionPlan:
             await self._forget(planned)
         return bool(ended)
 
+    def _drawn(self, within: float) -> float:
+        return self._env.now() + self._env.uniform(0.0, within)
+
+    async def _plan(self, stored: _Stored) -> None:
+        planned = _Planned(self._env.randomness(_KEY), stored)
+        self._begin(planned)
+        await self._store.write(Change(_KIND, planned.key, encode(stored)))
+
     async def _forget(self, planned: _Planned) -> None:
-        self._planned.pop(planned.interest, None)
+        if self._planned.get(planned.interest) is planned:
+            del self._planned[planned.interest]
         await self._store.write(Change(_KIND, planned.key, None))
 
     def _begin(self, planned: _Planned) -> None:
@@ -137,6 +169,10 @@ class SubscriptionPlan:
         with planned.scope:
             while True:
                 await self._env.sleep_until(moment)
+                if stored.is_end:
+                    if self.is_ended(planned.interest):
+                        await self._subscriber.unsubscribe(planned.interest.topic, planned.interest.predicate)
+                    break
                 try:
                     held = await self._subscriber.subscribe(planned.interest, stored.terms, name=stored.name)
                     await held.route.ready.wait()

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from hushcast_analytics.adversaries import AdversaryView
 from hushcast_analytics.attacks.host_attacks import box_presence, detach, survivors
-from hushcast_analytics.attacks.linkage_attacks import renewal_times, shared_mailbox
+from hushcast_analytics.attacks.linkage_attacks import renewal_times, second_device, shared_mailbox
 from hushcast_analytics.attacks.presence_attacks import presence
 from hushcast_analytics.attacks.publisher_attacks import first_spy, origin_choice, timing
 from hushcast_analytics.attacks.structure_attacks import install_depth, parent_of_interior, predecessor
@@ -52,6 +52,7 @@ ATTACKS = {
         Attack("detach", "subscriber", "topic", detach),
         Attack("renewal-times", "subscriber", "link", renewal_times),
         Attack("shared-mailbox", "subscriber", "link", shared_mailbox),
+        Attack("second-device", "subscriber", "link", second_device),
         Attack("survivors", "subscriber", "link", survivors),
         Attack("dictionary", "subscription", "participant", dictionary),
         Attack("statistical-disclosure", "subscription", "participant", statistical_disclosure),

@@ -58,6 +58,7 @@ ATTACKS = {
     "detach": AttackPhrases("names relays that went when an owner's link to its host ended", 3),
     "renewal-times": AttackPhrases("takes trees installed at one moment for one subscriber's"),
     "shared-mailbox": AttackPhrases("takes trees with one mailbox for one subscriber's"),
+    "second-device": AttackPhrases("takes what begins within two days of another for a second device's"),
     "survivors": AttackPhrases("takes boxes that attach and are left at one moment for one owner's"),
     "dictionary": AttackPhrases("tests guessed topics against the trees above which somebody stands", 4),
     "statistical-disclosure": AttackPhrases("finds the topic of which more flows to somebody than to others"),
