@@ -75,7 +75,7 @@ class Place:
     async def run(self, name: str, *arguments: object) -> Running:
         """Start an example; what it says on standard error comes with the rest."""
         process = await trio.lowlevel.open_process(
-            [sys.executable, EXAMPLES / name, *map(str, arguments)],
+            ["node" if name.endswith(".mjs") else sys.executable, EXAMPLES / name, *map(str, arguments)],
             cwd=self.directory,
             env={**os.environ, "HUSHCAST_SOCKET": str(self.daemon.socket)},
             stdin=subprocess.PIPE,
