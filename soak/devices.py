@@ -284,14 +284,14 @@ class _Person:
         later = {entry.stamp for entry in now.state if entry.counter > taken.state.counter}
         assert later, "something was written later"
         learnt = {entry.stamp for entry in after.state} if after is not None else set()
-        return len(later & learnt) + _opened_with(taken, now, day)
+        return len(later & learnt) + opened_with(taken, now, day)
 
     @property
     def _day(self) -> int:
         return self._calendar.day(time.time())
 
 
-def _opened_with(taken: OwnCircle, now: OwnCircle, day: int) -> int:
+def opened_with(taken: OwnCircle, now: OwnCircle, day: int) -> int:
     """Return how much of what the circle says now opens with the secrets of a disk, or is found by them."""
     found = 0
     beat = seal_beat(now.keys.secret, now.seed, Beat(now.key, day, now.state.summary(day)), random.randbytes)
