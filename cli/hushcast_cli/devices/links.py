@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from hushcast_cli.options import FILE, Choices, daemon_options, pass_choices, timeout_option
 from hushcast_runtime.wording import counted
-
-_LINE = 1024 + 3  # bytes: the longest password, and the end of its line
 
 password_file_option = click.option(
     "--password-file",
@@ -106,19 +103,17 @@ def import_(
 
 
 def _password(file: Path | None, is_new: bool) -> str:
-    """Read a password from a file, from a person, or from a program, as its first line."""
+    """Read a password from the first line of a file, or as it is typed."""
     from hushcast.secret_files import read_private
+    from hushcast_cli.typed_password import first_line, typed_password
     from hushcast_protocol.base.errors import UsageError
+    from hushcast_protocol.devices.carried_links import MAX_PASSWORD
 
-    if file is not None:
-        data, alone = read_private(file, _LINE, "password file")
+    if file is None:
+        line = typed_password(MAX_PASSWORD, is_new)
+    else:
+        data, alone = read_private(file, MAX_PASSWORD + 3, "password file")
         if not alone:
             raise UsageError(f"others can read the password in {file}: chmod 600 it")
-        line = data.partition(b"\n")[0]
-    elif sys.stdin is not None and sys.stdin.isatty():
-        again = "Again" if is_new else False
-        text: str = click.prompt("Password", hide_input=True, confirmation_prompt=again, err=True)
-        return text
-    else:
-        line = sys.stdin.buffer.readline(_LINE) if sys.stdin is not None else b""
-    return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+        line = first_line(data)
+    return line.decode("utf-8", "surrogateescape")

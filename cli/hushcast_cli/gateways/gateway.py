@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -41,10 +40,11 @@ def passwd(choices: Choices, user: str, config: Path | None) -> None:
     """
     from hushcast_cli.configuration.user_sections import new_section, put_password
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_gateway.passwords import hashed
+    from hushcast_cli.typed_password import typed_password
+    from hushcast_gateway.passwords import MAX_PASSWORD, hashed
 
     _check(user, config)
-    known = hashed(_password())
+    known = hashed(typed_password(MAX_PASSWORD))
     if config is None:
         write(
             json_line({"user": user, "password": known})
@@ -111,17 +111,6 @@ def _advise(user: str, is_new: bool) -> None:
     if is_new:
         note(f"{user} may do nothing yet: write topic filters into its `publish` and `subscribe`")
     note("a gateway that runs takes it with SIGHUP (`systemctl reload hushcast-gateway`)")
-
-
-def _password() -> bytes:
-    """Ask a person twice, or read one line from a program."""
-    from hushcast_gateway.passwords import MAX_PASSWORD
-
-    if sys.stdin is not None and sys.stdin.isatty():
-        text: str = click.prompt("Password", hide_input=True, confirmation_prompt="Again", err=True)
-        return text.encode()
-    line = sys.stdin.buffer.readline(MAX_PASSWORD + 3) if sys.stdin is not None else b""
-    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 @gateway.command("bench")
