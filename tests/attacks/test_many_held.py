@@ -37,7 +37,7 @@ def seconds(next_hops: int) -> float:
     least = 99.0
     for _ in range(5):
         memory = RecentIds(0.0)
-        memory.note(ID, ORIGIN, 0.0, [(TRUNK, send.hop) for send in sends])
+        memory.note(ID, TRUNK, ORIGIN, 0.0, [send.hop for send in sends])
         router = Router(
             b"r" * 32, HARDENED, LeaseBook(b"r" * 32, Calendar(3600), b"k" * 32), memory, b"l" * 16
         )

@@ -83,7 +83,7 @@ async def test_a_flood_of_trunks_or_of_next_hops_pushes_out_nothing_that_another
     for number in range(400):
         router.route(message(os.urandom(16), ENTRY), ORIGIN, NOW)
         assert memory.knows(ID, TRUE)
-        memory.note(number.to_bytes(32, "big"), PREVIOUS, NOW, [(TRUE, hop(1))])
+        memory.note(number.to_bytes(32, "big"), TRUE, PREVIOUS, NOW, [hop(1)])
         assert memory.knows(number.to_bytes(32, "big"), TRUE)
         if number == 50:
             break

@@ -338,10 +338,10 @@ def test_a_trail_without_room_matters_only_where_the_message_would_go_on(profile
 
 def test_memory_is_bounded_and_knows_that_it_forgot():
     memory = RecentIds(0.0, capacity=2)
-    memory.note(b"one", A, 1000.0, [(ONE, TO_A)])
-    memory.note(b"two", A, 1001.0, [(ONE, TO_A)])
+    memory.note(b"one", ONE, A, 1000.0, [TO_A])
+    memory.note(b"two", ONE, A, 1001.0, [TO_A])
     assert not memory.may_have_forgotten(1002.0)
-    memory.note(b"three", A, 1500.0, [(ONE, TO_A)])
+    memory.note(b"three", ONE, A, 1500.0, [TO_A])
     assert len(memory) == 2
     assert not memory.knows(b"one", ONE)
     assert memory.knows(b"two", ONE)
@@ -354,13 +354,14 @@ def test_one_message_under_ever_new_tokens_cannot_fill_the_memory(monkeypatch):
     """Whoever drops a message again under another trunk adds to what is remembered of a single id."""
     monkeypatch.setattr(forwarding, "MAX_SENDS", 4)
     memory = RecentIds(0.0)
-    memory.note(b"other", A, 900.0, [(ONE, TO_B)])
+    memory.note(b"other", ONE, A, 900.0, [TO_B])
     for number in range(50):
-        memory.note(b"one", A, 1000.0, [(bytes([number]) * 16, TO_A)])
+        memory.note(b"one", bytes([number]) * 16, A, 1000.0, [TO_A])
         held = [memory.sent(b"one", bytes([tried]) * 16) for tried in range(number + 1)]
         assert sum(map(len, held)) + len(memory.sent(b"other", ONE)) <= 4
     assert memory.may_have_forgotten(1001.0)
-    memory.note(b"two", A, 2000.0, [(ONE, TO_A), (TWO, TO_A), (ONE, TO_B)])
+    memory.note(b"two", ONE, A, 2000.0, [TO_A, TO_B])
+    memory.note(b"two", TWO, A, 2000.0, [TO_A])
     assert memory.sent(b"two", ONE) == {TO_A, TO_B}
     assert memory.sent(b"two", TWO) == {TO_A}
 
@@ -368,8 +369,9 @@ def test_one_message_under_ever_new_tokens_cannot_fill_the_memory(monkeypatch):
 def test_memory_grows_with_every_note_of_an_id():
     memory = RecentIds(0.0)
     assert memory.sent(b"one", ONE) == frozenset()
-    memory.note(b"one", A, 1.0, [(ONE, TO_A)])
-    memory.note(b"one", B, 2.0, iter([(ONE, TO_B), (TWO, TO_A), (ONE, TO_A)]))
+    memory.note(b"one", ONE, A, 1.0, [TO_A])
+    memory.note(b"one", ONE, B, 2.0, [TO_B, TO_A, TO_B])
+    memory.note(b"one", TWO, B, 2.0, [TO_A])
     assert memory.sent(b"one", ONE) == {TO_A, TO_B}
     assert memory.sent(b"one", TWO) == {TO_A}
     assert memory.sent(b"two", ONE) == frozenset()
@@ -606,9 +608,9 @@ def test_as_published_all_are_reached_by_a_flood(number):
 def test_a_flood_on_one_link_pushes_out_nothing_of_another():
     memory = RecentIds(0.0, capacity=100)
     for number in range(30):
-        memory.note(b"honest %d" % number, A, 1.0, [(ONE, TO_A)])
+        memory.note(b"honest %d" % number, ONE, A, 1.0, [TO_A])
     for number in range(1000):
-        memory.note(b"flood %d" % number, B, 2.0, [(ONE, TO_A)])
+        memory.note(b"flood %d" % number, ONE, B, 2.0, [TO_A])
     assert all(memory.knows(b"honest %d" % number, ONE) for number in range(30))
     assert len(memory) == 100
 
@@ -616,9 +618,9 @@ def test_a_flood_on_one_link_pushes_out_nothing_of_another():
 def test_a_late_link_gets_its_share_of_a_memory_that_another_filled():
     memory = RecentIds(0.0, capacity=100)
     for number in range(100):
-        memory.note(b"flood %d" % number, B, 1.0, [(ONE, TO_A)])
+        memory.note(b"flood %d" % number, ONE, B, 1.0, [TO_A])
     for number in range(200):
-        memory.note(b"honest %d" % number, A, 2.0, [(ONE, TO_A)])
+        memory.note(b"honest %d" % number, ONE, A, 2.0, [TO_A])
     assert sum(memory.knows(b"honest %d" % number, ONE) for number in range(200)) == 50
     assert len(memory) == 100
 
@@ -655,7 +657,7 @@ def test_what_waits_for_a_next_hop_follows_its_lease_and_no_other_and_goes_nowhe
     for lease, to in ((1, A), (2, B), (3, C)):
         seat.lease(lease, ONE, to)
     message = small_message((ONE,))
-    seat.memory.note(message.id, ORIGIN, NOW, [(ONE, TO_A), (ONE, TO_B)])
+    seat.memory.note(message.id, ONE, ORIGIN, NOW, [TO_A, TO_B])
     assert seat.router.moved(message, TO_A, NOW) == [], "the lease is as it was"
     seat.lease(1, ONE, D)
     assert seat.router.moved(message, TO_B, NOW) == [], "that of another lease"

@@ -103,16 +103,17 @@ class Forwarding:
         Raises a `PeerError` at the first that is malformed, `TransportError` while the spool is full, or
         where this relay's clock may be wrong: the previous hop keeps them and tries again.
         """
-        if self._spool.is_full(sum(len(message.body) for message in messages)):
+        if self._spool.is_full(sum([len(message.body) for message in messages])):
             self._counters.add("refused_quota")
             await trio.sleep(FULL_PAUSE)
             raise TransportError("the spool is full")
         good = []
+        came = 0
         is_held = False
         try:
             open_days = self._open_days()
             for message in messages:
-                self._counters.add("messages_received")
+                came += 1
                 check_message(message)
                 if message.day in open_days:
                     good.append(message)
@@ -121,6 +122,7 @@ class Forwarding:
                 else:
                     raise TransportError("a message of another day, and the clock is not certain")
         finally:
+            self._counters.add("messages_received", came)
             unrouted, is_held = await self.route(good, previous, only=only)
         if is_held:
             self._counters.add("refused_quota")
@@ -216,17 +218,18 @@ class Forwarding:
             return decision
         if decision.boxes and previous != ORIGIN:
             self._next_hops.came(decision.boxes, message.id, previous)
-        self._tracer.observe(
-            observations.Received(
-                message.id,
-                message.tokens,
-                None if previous == ORIGIN else previous,
-                decision.outcome.value,
-                decision.popcount,
-                len(message.body),
+        if self._tracer.is_on:
+            self._tracer.observe(
+                observations.Received(
+                    message.id,
+                    message.tokens,
+                    None if previous == ORIGIN else previous,
+                    decision.outcome.value,
+                    decision.popcount,
+                    len(message.body),
+                )
             )
-        )
-        if decision.outcome in _COUNTED:
+        if decision.outcome is not ForwardingOutcome.FORWARDED:
             self._counters.add(_COUNTED[decision.outcome])
         return decision
 

@@ -315,8 +315,10 @@ class Peers:
         self._counters.add("messages_sent", len(items))
         link.forward(items)
         link.set_timer(self._now())
-        for item in items:
-            self._tracer.observe(observations.Sent(item.message.id, item.message.tokens, key_of(peer.hop)))
+        if self._tracer.is_on:
+            for item in items:
+                sent = observations.Sent(item.message.id, item.message.tokens, key_of(peer.hop))
+                self._tracer.observe(sent)
 
     def _set_timer(self, peer: Peer) -> None:
         """Have a machine moved at its deadline, if it has one."""

@@ -94,15 +94,9 @@ class RecentIds:
         known = self._sent.get(message_id + trunk)
         return known is not None and known.is_owed
 
-    def note(self, message_id: bytes, link: bytes, now: float, pairs: Iterable[tuple[bytes, Hop]]) -> None:
-        """Remember that an id, brought by the previous hop `link`, was sent to (trunk, next hop) pairs."""
-        by_trunk: dict[bytes, list[Hop]] = {}
-        for trunk, hop in pairs:
-            by_trunk.setdefault(trunk, []).append(hop)
-        for trunk, hops in by_trunk.items():
-            self._note(message_id + trunk, link, now, hops)
-
-    def _note(self, name: bytes, link: bytes, now: float, hops: list[Hop]) -> None:
+    def note(self, message_id: bytes, trunk: bytes, link: bytes, now: float, hops: Iterable[Hop]) -> None:
+        """Remember that an id, brought by the previous hop `link`, was sent to next hops under a trunk."""
+        name = message_id + trunk
         known = self._sent.get(name)
         if known is None:
             if (beside := self._by_link.get(link)) is None:
@@ -113,7 +107,7 @@ class RecentIds:
         else:
             link = known.link
             sent = frozenset(known.sent)
-            new = tuple(dict.fromkeys([hop for hop in hops if hop not in sent]))
+            new = tuple([hop for hop in dict.fromkeys(hops) if hop not in sent])
             self._sent[name] = _Known(known.since, link, known.sent + new)
         self._pairs += len(new)
         self._pairs_by_link[link] += len(new)
@@ -203,7 +197,7 @@ class Router:
             raise DecodeError("a trail has no room for another relay")
         # Noted only now, and only for what is sent on: neither a forged trail nor a message without a route
         # may mark a true copy as sent, or evict other entries.
-        self._memory.note(message.id, previous, now, [(trunk, hop) for hop in hops])
+        self._memory.note(message.id, trunk, previous, now, hops)
         onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
         return ForwardingDecision(
             ForwardingOutcome.FORWARDED,
@@ -237,7 +231,7 @@ class Router:
             sent = self._memory.sent(message.id, trunk)
             hops += [hop for hop in table.lookup_any(bypasses) if is_box(hop) and hop not in sent]
         if hops:  # as in `route`: a message that goes nowhere must not evict others
-            self._memory.note(message.id, ORIGIN, now, [(trunk, hop) for hop in hops])
+            self._memory.note(message.id, trunk, ORIGIN, now, hops)
         return hops
 
     def leads_to(self, message: Message, hop: Hop) -> bool:
