@@ -14,7 +14,15 @@ from steps import Steps as EveryStep
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.processes.process import _settle
 from hushcast_runtime.processes.readiness import Health
-from hushcast_runtime.processes.steps import COMPLAIN_EVERY, LONG, LOOKED_AT, Steps, place_of, steps
+from hushcast_runtime.processes.steps import (
+    COMPLAIN_EVERY,
+    LONG,
+    LOOKED_AT,
+    RENEWED_AFTER,
+    Steps,
+    place_of,
+    steps,
+)
 
 
 def work(seconds: float) -> None:
@@ -54,6 +62,22 @@ def test_waiting_for_a_processor_is_no_work() -> None:
     own = Steps()
     trio.run(wait, instruments=[own])
     assert longest(own) < LOOKED_AT
+
+
+def test_short_rounds_do_not_ask_the_kernel_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway has some ten thousand a second, and to ask takes as long as to pass a message on."""
+    own, asked, ask = Steps(), 0, time.thread_time
+
+    def counted() -> float:
+        nonlocal asked
+        asked += 1
+        return ask()
+
+    monkeypatch.setattr(time, "thread_time", counted)
+    began = time.perf_counter()
+    for _ in range(20_000):
+        own.after_io_wait(0)
+    assert asked <= 1 + (time.perf_counter() - began) / RENEWED_AFTER
 
 
 def test_a_long_step_is_logged_once_in_a_while(capsys: pytest.CaptureFixture[str]) -> None:

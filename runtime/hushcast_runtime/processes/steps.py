@@ -18,6 +18,7 @@ from hushcast_runtime.logs import log
 
 LONG = 0.05  # seconds of a processor; the most that a step may take for whatever a stranger sends
 LOOKED_AT = 0.01  # seconds that a step has to last until its processor time is asked for: to ask takes longer
+RENEWED_AFTER = 0.001  # seconds until a round asks for the processor time anew: a busy loop has many rounds
 COMPLAIN_EVERY = 600.0  # seconds between two lines of the log
 
 
@@ -29,7 +30,8 @@ class Steps(trio.abc.Instrument):
 
     def __init__(self) -> None:
         self._began = math.inf  # it is added within a step, of which it sees the end alone
-        self._worked = time.thread_time()  # what came before the round
+        self._worked = time.thread_time()  # what came before the round, or a moment before it
+        self._asked = 0.0  # when that was
         self._collection_began = 0.0
         self._collected = 0.0  # within the step
         self._longest, self._longest_collection = 0.0, 0.0
@@ -57,7 +59,9 @@ class Steps(trio.abc.Instrument):
 
     def after_io_wait(self, timeout: float) -> None:
         """Begin a round of steps."""
-        self._began, self._worked = time.perf_counter(), time.thread_time()
+        self._began = now = time.perf_counter()
+        if now - self._asked >= RENEWED_AFTER:
+            self._asked, self._worked = now, time.thread_time()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         """Look at the step if it lasted: all others cost a look at the clock. The next one begins with it."""
@@ -67,9 +71,10 @@ class Steps(trio.abc.Instrument):
         if lasted < LOOKED_AT:
             return
         worked = time.thread_time()
-        # Short steps of the same round are in it, and waiting for a processor is not.
+        # Short steps of the same round, and of `RENEWED_AFTER` before it, are in it. Waiting for a processor
+        # is not.
         took = min(worked - self._worked, lasted) - collected
-        self._worked = worked
+        self._asked, self._worked = now, worked
         if took >= LOOKED_AT:
             self._note(took, task, now)
 
