@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -93,6 +94,46 @@ async def test_the_last_change_of_a_key_counts(store: Store) -> None:
     await store.write(Change("k", b"2", None), Change("k", b"3", b"y"), Change("k", b"3", None))
     await store.write(Change("k", b"absent", None))
     assert await store.scan("k") == [(b"1", b"new")]
+
+
+async def test_a_commit_of_many_kinds_and_deletions_is_what_one_by_one_would_be(store: Store) -> None:
+    drawn = random.Random(7)
+    expected: dict[tuple[str, bytes], bytes] = {}
+    for count in (1, 31, 32, 33, 400):
+        changes = [
+            Change(drawn.choice("abc"), b"%d" % drawn.randrange(90), drawn.choice([None, b"%d" % number]))
+            for number in range(count)
+        ]
+        for change in changes:
+            if change.value is None:
+                expected.pop((change.kind, change.key), None)
+            else:
+                expected[change.kind, change.key] = change.value
+        await store.write(*changes)
+        for kind in "abc":
+            assert dict(await store.scan(kind)) == {
+                key: value for (of, key), value in expected.items() if of == kind
+            }
+
+
+async def test_to_delete_costs_the_same_however_many_others_there_are(tmp_path: Path) -> None:
+    """Several at a time are easily asked for in a way that looks through all records."""
+    store = SqliteStore(tmp_path / "state.db")
+    async with running(store):
+        steps: list[int] = []
+
+        async def delete(begin: bytes) -> int:
+            await store.write(*(Change("k", begin + b"%02d" % number, b"") for number in range(50)))
+            steps.clear()
+            store._connection.set_progress_handler(lambda: steps.append(1), 10)
+            await store.write(*(Change("k", begin + b"%02d" % number, None) for number in range(50)))
+            store._connection.set_progress_handler(None, 0)
+            return len(steps)
+
+        few = await delete(b"a")
+        await store.write(*(Change("k", b"p%05d" % number, b"") for number in range(20_000)))
+        assert await delete(b"a") <= 2 * few
+    store.close()
 
 
 async def test_a_deleted_key_can_be_written_again(store: Store) -> None:

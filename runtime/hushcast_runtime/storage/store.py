@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
@@ -39,6 +40,11 @@ _TABLE = (
     "CREATE TABLE IF NOT EXISTS records"
     " (kind TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key))"
 )
+
+_PUT = "INSERT OR REPLACE INTO records VALUES "
+_DELETE = "DELETE FROM records WHERE kind = ? AND key IN "
+# Records of one statement: after each its thread waits for its turn, which a busy loop lets it have late.
+_ROWS = 32
 
 
 class StoreError(HushcastError):
@@ -348,13 +354,22 @@ def change_records(path: Path, *changes: Change) -> None:
 
 
 def _apply(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
-    for change in changes:
-        if change.value is None:
-            connection.execute("DELETE FROM records WHERE kind = ? AND key = ?", (change.kind, change.key))
-        else:
-            connection.execute(
-                "INSERT OR REPLACE INTO records VALUES (?, ?, ?)", (change.kind, change.key, change.value)
-            )
+    """Make changes, of which the last one to a record counts."""
+    last = {(change.kind, change.key): change.value for change in changes}
+    puts = [(*place, value) for place, value in last.items() if value is not None]
+    for some in _in_rows(puts):
+        connection.execute(_PUT + ",".join(["(?,?,?)"] * len(some)), [*chain(*some)])
+    gone: dict[RecordKind, list[bytes]] = {}
+    for (kind, key), value in last.items():
+        if value is None:
+            gone.setdefault(kind, []).append(key)
+    for kind, keys in gone.items():
+        for few in _in_rows(keys):
+            connection.execute(_DELETE + f"({','.join('?' * len(few))})", [kind, *few])
+
+
+def _in_rows(rows: list[T]) -> Iterator[list[T]]:
+    return (rows[start : start + _ROWS] for start in range(0, len(rows), _ROWS))
 
 
 def forget_kinds(path: Path, kinds: Sequence[str]) -> None:
