@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -39,6 +38,9 @@ def how_to_get(
 
 
 def _installed() -> str:
+    # Not above: it loads some sixty modules, which every command would wait for.
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         return distribution("hushcast").read_text("direct_url.json") or "{}"
     except PackageNotFoundError:

@@ -48,6 +48,8 @@ async def test_help_and_version_import_nothing_heavy(words: list[str]) -> None:
     *shown, modules = done.stdout.decode().splitlines()
     assert words != ["--version"] or re.fullmatch(r"hushcast \d+\.\d+\.\d+\S*", *shown)
     assert HEAVY.isdisjoint(modules.split())
+    # What tells the version of a package reads mail and archives for it.
+    assert words == ["--version"] or {"email", "zipfile"}.isdisjoint(modules.split())
 
 
 @pytest.mark.parametrize("path", COMMANDS)
