@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import click
@@ -21,6 +21,27 @@ class CommandGroup(click.Group):
     """A group whose help cuts no line, in the order in which its commands were added."""
 
     group_class = type
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._later: list[Callable[[], Iterable[click.Command]]] = []
+        super().__init__(*arguments, **named)
+
+    def add_later(self, load: Callable[[], Iterable[click.Command]]) -> None:
+        """Add the commands that `load` imports, once one of this group is asked for: most are of others."""
+        self._later.append(load)
+
+    @property
+    def commands(self) -> MutableMapping[str, click.Command]:
+        """Its commands by their names."""
+        later, self._later = self._later, []
+        for load in later:
+            for command in load():
+                self.add_command(command)
+        return self._commands
+
+    @commands.setter
+    def commands(self, commands: MutableMapping[str, click.Command]) -> None:
+        self._commands = commands
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of its commands, in the order in which they were added."""

@@ -6,6 +6,7 @@ import io
 import os
 import shlex
 import sys
+from collections.abc import Iterable
 
 import click
 
@@ -17,7 +18,6 @@ from hushcast_cli.exits import ExitCode, report
 from hushcast_cli.gateways.gateway import gateway
 from hushcast_cli.help import help_command
 from hushcast_cli.located.located import located
-from hushcast_cli.located.located_lab import located_lab
 from hushcast_cli.messages.coverage import coverage
 from hushcast_cli.messages.outbox import outbox
 from hushcast_cli.messages.publish import publish
@@ -35,8 +35,6 @@ from hushcast_cli.operate.top import top
 from hushcast_cli.options import Choices, daemon_options
 from hushcast_cli.output import note
 from hushcast_cli.purposes.purpose import purpose
-from hushcast_cli.purposes.purpose_rules import purpose_rules
-from hushcast_cli.testnets.directory_simulation import simulate_authorities
 from hushcast_cli.testnets.testnet import testnet
 
 
@@ -62,8 +60,15 @@ def cli() -> None:
     """
 
 
-for command in (located_lab, purpose_rules, simulate_authorities):
-    lab.add_command(command)
+@lab.add_later
+def _more_of_the_lab() -> Iterable[click.Command]:
+    from hushcast_cli.located.located_lab import located_lab
+    from hushcast_cli.purposes.purpose_rules import purpose_rules
+    from hushcast_cli.testnets.directory_simulation import simulate_authorities
+
+    return located_lab, purpose_rules, simulate_authorities
+
+
 cli.fill(
     {
         "Messages": (publish, subscribe, unsubscribe, subscriptions, topic, outbox, ack, device),

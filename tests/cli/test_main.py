@@ -52,6 +52,17 @@ async def test_help_and_version_import_nothing_heavy(words: list[str]) -> None:
     assert words == ["--version"] or {"email", "zipfile"}.isdisjoint(modules.split())
 
 
+async def test_the_commands_of_a_group_are_loaded_once_asked_for() -> None:
+    program = (
+        "import sys; from hushcast_cli.main import cli, run; run(['--help']);"
+        " loaded = {'hushcast_cli.operate.backup', 'hushcast_cli.analysis.analyze'} & {*sys.modules};"
+        " print(*loaded, *cli.commands['lab'].commands)"
+    )
+    done = await trio.run_process([sys.executable, "-c", program], capture_stdout=True)
+    names = done.stdout.decode().splitlines()[-1].split()
+    assert names == ["analyze", "job", "traces", "filters", "located", "purpose", "directories"]
+
+
 @pytest.mark.parametrize("path", COMMANDS)
 def test_help_renders(path: str) -> None:
     """In this process: a process for each would take long."""

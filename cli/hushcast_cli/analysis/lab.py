@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
-from hushcast_cli.analysis.analyze import analyze
-from hushcast_cli.analysis.filters import filters
-from hushcast_cli.analysis.job import job
-from hushcast_cli.analysis.traces import traces
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.options import json_option
 
@@ -18,5 +16,11 @@ def lab() -> None:
     """Attack, measure and try, without a daemon."""
 
 
-for _command in (analyze, job, traces, filters):
-    lab.add_command(_command)
+@lab.add_later
+def _commands() -> Iterable[click.Command]:
+    from hushcast_cli.analysis.analyze import analyze
+    from hushcast_cli.analysis.filters import filters
+    from hushcast_cli.analysis.job import job
+    from hushcast_cli.analysis.traces import traces
+
+    return analyze, job, traces, filters
