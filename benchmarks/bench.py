@@ -37,6 +37,7 @@ MODULES = (
     "distance",
     "located_words",
     "gateway_size",
+    "starting",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)
