@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import trio
 
@@ -207,7 +207,8 @@ class _Person:
                     nursery.start_soon(self._read_one, device, self._wanted[held.topic])
 
     async def _read_one(self, device: Member, link: str) -> None:
-        mode = self._draw.choice(("automatic", "never"))
+        modes: tuple[Literal["automatic", "never"], ...] = ("automatic", "never")
+        mode = self._draw.choice(modes)
         async with (
             hushcast.connect(device.socket) as daemon,
             daemon.subscribe(link, acknowledge=mode, once=True) as messages,
