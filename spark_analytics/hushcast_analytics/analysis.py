@@ -23,6 +23,7 @@ from hushcast_analytics.central.central_figures import of_central, without_condi
 from hushcast_analytics.central.examination import CentralExamination
 from hushcast_analytics.checkpoints import kept
 from hushcast_analytics.errors import TracesError
+from hushcast_analytics.lines.line_figures import are_watched, line_figures
 from hushcast_analytics.profile_runs import AnalysisPlan, ProfileRuns, Runs, profiles_of, runs_of, traces_of
 from hushcast_analytics.provenance import Provenance, provenance_of, source_of
 from hushcast_analytics.report.analysis_findings import Findings
@@ -62,6 +63,7 @@ _MORE = ("precision", "recall", "anonymity_set", "belief", "belief_low", "belief
 ATTACK_ROWS = ", ".join(f"{key} {_KINDS.get(key, 'double')}" for key in (*SUMMARY_KEYS, *_MORE))
 LOAD_BINS = 20
 AT_ONCE = 2  # lanes: Spark plans a job in one thread, and leaves a second core idle meanwhile
+_LINES_COST = 3.0  # as the next one
 _FIGURES_COST = 12.0  # seconds of a small analysis on an idle machine, as of the other steps
 
 
@@ -113,6 +115,7 @@ def summary_of(findings: Findings) -> dict[str, Any]:
         "central": findings.central,
         "brokers": findings.brokers,
         "observers": findings.observers,
+        "lines": findings.lines,
         "verdict": said,
         "more": more(findings),
     }
@@ -169,6 +172,8 @@ def _analysed(
     )
     brokers = BrokersExamination(traces_of(traces, runs.brokers), wanted) if runs.brokers else None
     lanes += [carrier.steps() for carrier in (central, brokers) if carrier]
+    if are_watched(traces):
+        lanes.append([WorkStep("what an observer of lines sees", _LINES_COST, _of_lines(traces, findings))])
     # The longest first, or it would go on alone in the end.
     lanes.sort(key=lambda lane: -sum(step.cost for step in lane))
     lanes = [[_inheriting(spark, step) for step in lane] for lane in lanes]
@@ -216,6 +221,13 @@ def _own_figures(traces: Traces, runs: Runs, findings: Findings) -> Callable[[],
     if runs.central:
         return partial(_central, traces_of(traces, runs.central) if runs.brokers else traces, findings)
     return partial(_brokers, traces, findings)
+
+
+def _of_lines(traces: Traces, findings: Findings) -> Callable[[], None]:
+    def look() -> None:
+        findings.lines = line_figures(traces)
+
+    return look
 
 
 def _brokers(traces: Traces, findings: Findings) -> None:

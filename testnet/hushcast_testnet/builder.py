@@ -36,8 +36,10 @@ class Backend(Protocol):
     longest_socket: str
     """The longest path of a Unix socket in a daemon's own directory."""
 
-    async def prepare(self, members: Sequence[Member], keep: Keep, progress: Progress) -> None:
-        """Start what these daemons need; whatever must be stopped later is kept at once."""
+    async def prepare(
+        self, testnet: Testnet, members: Sequence[Member], keep: Keep, progress: Progress
+    ) -> None:
+        """Start what daemons of a `testnet` to be need; whatever must be stopped later is kept at once."""
 
     def place(self, member: Member) -> Member:
         """Return the daemon with what this backend gives it."""
@@ -108,7 +110,7 @@ class Builder:
             self._require_room(member.home / self._backend.longest_socket)
             if not member.is_node:
                 self._require_room(Path(member.state) / DOCTORS_SOCKET)
-        await self._backend.prepare(members, self._keep, self.progress)
+        await self._backend.prepare(self.testnet, members, self._keep, self.progress)
         await self._layout.start(self, [self._placed(member) for member in members])
         await self._until_ready()
         if self._with_gateways:

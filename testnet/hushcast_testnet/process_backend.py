@@ -22,11 +22,12 @@ from hushcast_testnet.builder import (
     last_line,
     quoted,
 )
-from hushcast_testnet.inventory import CONTROL_SOCKET, TOR, Member, Transport, deadline, start
+from hushcast_testnet.inventory import CONTROL_SOCKET, TOR, Member, Testnet, Transport, deadline, start
 from hushcast_testnet.path_proxy import PathProcess
 from hushcast_testnet.processes import ProcessRecord
 from hushcast_testnet.tor import private_tor
 from hushcast_testnet.tor.distance import NEAR, Distance
+from hushcast_testnet.tor.line_watch import WatchedLines
 from hushcast_testnet.tor.private_tor import TorNetwork
 
 TOR_WITHIN = 180.0  # seconds for the private Tor network; measured 14 to 52
@@ -36,31 +37,51 @@ class ProcessBackend:
     """Implements `Backend` with processes; a breakable `tcp` testnet gets a proxy on its path."""
 
     def __init__(
-        self, directory: Path, transport: Transport, breakable: bool, distance: Distance = NEAR
+        self,
+        directory: Path,
+        transport: Transport,
+        breakable: bool,
+        distance: Distance = NEAR,
+        observe_links: bool = False,
     ) -> None:
+        """With `observe_links` each daemon has a tor of its own, whose line the proxy watches."""
         self.transport: Transport = transport
         self.longest_socket = CONTROL_SOCKET
         self._directory = directory
         self._breakable = breakable
         self._distance = distance
+        self._observe_links = observe_links
+        self._tor_of: dict[str, int] = {}
         self._placed = 0
         self._started: dict[str, ProcessRecord] = {}
         self._tor: TorNetwork | None = None
         self._path: PathProcess | None = None
 
-    async def prepare(self, members: Sequence[Member], keep: Keep, progress: Progress) -> None:
+    async def prepare(
+        self, testnet: Testnet, members: Sequence[Member], keep: Keep, progress: Progress
+    ) -> None:
         """Start the private Tor network, or the proxy on the path, if there is to be one."""
         if self.transport == "tor":
-            self._tor = await self._start_tor(keep, progress)
+            self._tor = await self._start_tor(testnet, members, keep, progress)
         elif self._breakable:
             self._path = await self._start_path(keep)
 
-    async def _start_tor(self, keep: Keep, progress: Progress) -> TorNetwork:
+    async def _start_tor(
+        self, testnet: Testnet, members: Sequence[Member], keep: Keep, progress: Progress
+    ) -> TorNetwork:
+        lines = None
+        if self._observe_links:
+            self._tor_of = {member.name: number for number, member in enumerate(members)}
+            names = list(self._tor_of)
+            lines = WatchedLines(str(self._directory / "traces"), testnet.began, testnet.epoch, names)
+
         def report(percent: int, summary: str) -> None:
             progress(f"private Tor network: {percent} %, {summary}")
 
         with deadline(TOR_WITHIN, "the private Tor network is not ready in time"):
-            network = await private_tor.start(self._directory / TOR, 1, report, self._distance)
+            network = await private_tor.start(
+                self._directory / TOR, len(self._tor_of) or 1, report, self._distance, lines
+            )
             keep(tor=network, distance=self._distance)
             await private_tor.wait_ready(network, report)
         return network
@@ -90,10 +111,10 @@ class ProcessBackend:
         return msgspec.structs.replace(member, host=f"127.77.{number // 250}.{number % 250 + 1}")
 
     def settings(self, member: Member) -> list[str]:
-        """Return the section `[tor]`: all share one."""
+        """Return the section `[tor]`: all share one, but where lines are watched."""
         if self._tor is None:
             return []
-        client = self._tor.clients[0]
+        client = self._tor.clients[self._tor_of.get(member.name, 0)]
         doors = [f"control = {quoted(client.control)}", f"socks = {quoted(client.socks)}"]
         return ["[tor]", 'mode = "system"', *doors]
 

@@ -60,6 +60,7 @@ def up(
     authorities: int | None = None,
     shard_size: int | None = None,
     distance: Distance = NEAR,
+    observe_links: bool = False,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
@@ -69,9 +70,9 @@ def up(
     service. Overlays and central systems have a `profile`, `hardened` unless given; brokers under the
     `privacy` `full`, with `layers`, and perhaps `aggregation`. `with_gateways` starts an MQTT gateway beside
     each client. In a `breakable` one clocks can be set wrong and, on `tcp`, connections be cut and delayed.
-    At a `distance` all connections between tors take that long. Returns when every daemon is ready and holds
-    the roster of all relays, or the tree of all brokers. Raises a `HushcastError`; whatever ends it early,
-    nothing is left running.
+    At a `distance` all connections between tors take that long; with `observe_links` what passes on daemons'
+    lines is traced. Returns when every daemon is ready and holds the roster of all relays, or the tree of all
+    brokers. Raises a `HushcastError`; whatever ends it early, nothing is left running.
     """
     directory = directory.absolute()
     layout = layout_of(
@@ -88,15 +89,25 @@ def up(
         authorities,
         shard_size,
     )
-    if distance.ms and transport != "tor":
-        raise UsageError("a distance is between tors: leave --distance away, or take --transport tor")
+    _check_apart(transport, backend, distance, observe_links)
     chosen: Backend
     if backend == "containers":
         chosen = _containers(directory, transport, breakable, with_gateways, distance)
     else:
-        chosen = ProcessBackend(directory, transport, breakable, distance)
+        chosen = ProcessBackend(directory, transport, breakable, distance, observe_links)
     builder = Builder(directory, chosen, layout, epoch_seconds, breakable, progress, with_gateways)
     trio.run(until_signalled, _up, builder)
+
+
+def _check_apart(transport: Transport, backend: BackendName, distance: Distance, observe_links: bool) -> None:
+    """Raise `UsageError` if there is nothing between tors that could take its time, or watch lines."""
+    if distance.ms and transport != "tor":
+        raise UsageError("a distance is between tors: leave --distance away, or take --transport tor")
+    if observe_links and (not distance.ms or backend == "containers"):
+        raise UsageError(
+            "--observe-links has the proxy between tors of processes watch: give --distance, as 40, and leave"
+            " --backend away"
+        )
 
 
 def _containers(

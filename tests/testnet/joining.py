@@ -10,7 +10,7 @@ import trio
 
 from hushcast_testnet import testnet
 from hushcast_testnet.builder import Builder, Keep, Layout, Progress
-from hushcast_testnet.inventory import Member
+from hushcast_testnet.inventory import Member, Testnet
 from hushcast_testnet.process_backend import ProcessBackend
 from hushcast_testnet.tor.private_tor import TorNetwork
 
@@ -24,7 +24,9 @@ class Joining(ProcessBackend):
         super().__init__(directory, "tor", breakable=False)
         self._tor = network
 
-    async def prepare(self, members: Sequence[Member], keep: Keep, progress: Progress) -> None:
+    async def prepare(
+        self, testnet: Testnet, members: Sequence[Member], keep: Keep, progress: Progress
+    ) -> None:
         """Start nothing, and have nothing stopped."""
 
 

@@ -219,7 +219,7 @@ def analyze(
 
 def told_in_full(summary: dict[str, Any]) -> list[str]:
     """Return a line for each attack or party, with chance beside it, then the verdict as in the report."""
-    from hushcast_analytics.report import brokers_section, central_section
+    from hushcast_analytics.report import brokers_section, central_section, lines_section
     from hushcast_analytics.report.phrases import counted, percent
     from hushcast_analytics.report.verdict import NOBODY, AttackStanding, GoalVerdict
 
@@ -244,5 +244,5 @@ def told_in_full(summary: dict[str, Any]) -> list[str]:
     to_do = ["To decide what these traces do not:", *summary["more"]] if summary["more"] else []
     said += [*central_section.said(summary["central"]), *brokers_section.said(summary["brokers"])]
     shown = [*(line.rstrip() for line in table), *central_section.lines(summary["central"])]
-    shown += brokers_section.lines(summary["observers"])
+    shown += brokers_section.lines(summary["observers"]) + lines_section.lines(summary["lines"])
     return [*shown, *(said or [NOBODY]), *to_do]

@@ -133,6 +133,11 @@ def testnet() -> None:
     help="Start an MQTT gateway beside each client; home/# travels between them.",
 )
 @distance_options
+@click.option(
+    "--observe-links",
+    is_flag=True,
+    help="With --distance: give each daemon a tor of its own, and trace what passes on its line.",
+)
 @json_option
 @pass_choices
 def up(
@@ -164,6 +169,7 @@ def up(
       hushcast testnet up --dir /tmp/testnet --carrier brokers --privacy community
       hushcast testnet up --dir /tmp/testnet --gateway
       hushcast testnet up --dir /tmp/testnet --distance 40
+      hushcast testnet up --dir /tmp/testnet --distance 40 --observe-links
     """
     from hushcast_cli.last_testnet import remember_testnet
     from hushcast_cli.output import json_line, note, write

@@ -124,6 +124,12 @@ class Invented(NamedTuple):
     by: bytes
 
 
+class Named(NamedTuple):
+    """What the testnet calls this daemon, and an observer of links its line."""
+
+    name: str
+
+
 # The order is that of columns in tables, and of fields in a line: each type's new fields follow those before.
 GroundTruth = (
     Started
@@ -140,4 +146,5 @@ GroundTruth = (
     | Wanted
     | Attached
     | Invented
+    | Named
 )

@@ -249,6 +249,17 @@ class Opened(NamedTuple):
 
 
 # The order is that of columns in tables, and of fields in a line: each type's new fields follow those before.
+class Carried(NamedTuple):
+    """So many bytes passed on the line between a daemon and the Tor network, from it if `upward`, else to it.
+
+    An observer outside saw that, who reads nothing; `line` is the daemon's name in the testnet.
+    """
+
+    line: str
+    upward: bool
+    size: int
+
+
 Observed = (
     Received
     | Drop
@@ -275,4 +286,5 @@ Observed = (
     | Opened
     | Attached
     | Detached
+    | Carried
 )

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.ground_truth import Named
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.processes.config import DaemonSettings, PathText, Section
 from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
@@ -72,7 +73,9 @@ class TestnetDaemonSettings(DaemonSettings, frozen=True, kw_only=True):
         if testnet is None:
             return NoTracer()
         name = testnet.name
-        return FileTracer(Path(testnet.traces), name, node or name, testnet.began, epoch_seconds, env)
+        tracer = FileTracer(Path(testnet.traces), name, node or name, testnet.began, epoch_seconds, env)
+        tracer.tell(Named(name))
+        return tracer
 
     def check(self) -> None:
         """Raise `UsageError` if these settings cannot be used, or contradict each other."""

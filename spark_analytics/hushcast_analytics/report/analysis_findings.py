@@ -52,6 +52,7 @@ class Findings:
     central: list[Row] = field(default_factory=list)  # what parties of the central system learn
     brokers: list[Row] = field(default_factory=list)  # what colluders among brokers and clients read
     observers: list[Row] = field(default_factory=list)  # who learns what over brokers
+    lines: list[Row] = field(default_factory=list)  # what an observer of daemons' lines learns
     unwatched: tuple[float, ...] = ()  # shares of the relays that are less than one of them
     draws: dict[str, int] = field(default_factory=dict)  # of who colludes, by carrier
     provenance: Row = field(default_factory=dict)  # what all of it was made from

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from html import escape
 
-from hushcast_analytics.report import brokers_section, central_section, charts, html, provenance_section
+from hushcast_analytics.report import (
+    brokers_section,
+    central_section,
+    charts,
+    html,
+    lines_section,
+    provenance_section,
+)
 from hushcast_analytics.report.analysis_findings import Findings, Row, SeenTree
 from hushcast_analytics.report.phrases import (
     ATTACKS,
@@ -63,6 +70,7 @@ def page(ours: Findings, other: Findings | None) -> str:
         _labelled(ours.brokers, other.brokers if other else []),
         _labelled(ours.observers, other.observers if other else []),
     )
+    parts += lines_section.section(_labelled(ours.lines, other.lines if other else []))
     with_loads = [charts.loads(ours.loads, other.loads if other else None)] if ours.loads else []
     drawn_network = [
         *with_loads,

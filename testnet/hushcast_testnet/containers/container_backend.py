@@ -31,7 +31,7 @@ from hushcast_testnet.containers.compose import (
 from hushcast_testnet.containers.engine import find_engine
 from hushcast_testnet.containers.image import require_image
 from hushcast_testnet.containers.socket_relay import PAIRS_FILE, SocketFolders
-from hushcast_testnet.inventory import TOR, Member, Transport, deadline, run_by
+from hushcast_testnet.inventory import TOR, Member, Testnet, Transport, deadline, run_by
 from hushcast_testnet.path_proxy import CONTROL, PathProcess
 from hushcast_testnet.tor import distance_proxy, private_tor, tor_network
 from hushcast_testnet.tor.distance import NEAR, Distance
@@ -60,7 +60,9 @@ class ContainerBackend:
         self._homes: dict[str, Path] = {}
         self._checked = -math.inf
 
-    async def prepare(self, members: Sequence[Member], keep: Keep, progress: Progress) -> None:
+    async def prepare(
+        self, testnet: Testnet, members: Sequence[Member], keep: Keep, progress: Progress
+    ) -> None:
         """Make all containers, stopped; start the private Tor network, and each daemon's own tor."""
         self._homes = {member.name: member.home for member in members}
         if len(members) > MAX_NAMES:

@@ -2,7 +2,7 @@
 
 A tor is advertised at a door of the proxy's and listens elsewhere. Opening a connection takes a round trip,
 as TCP's handshake does; after that, each byte and each end arrives so much later than it was sent, however
-many are under way.
+many are under way. Meanwhile the proxy can watch lines, as an observer outside could.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import trio
 
 from hushcast_runtime.storage.state_lock import locked
 from hushcast_testnet.tor.distance import ConnectionDelay, Distance
+from hushcast_testnet.tor.line_watch import LineSight, LineWatch, WatchedLines, unseen
 
 FOLDER = "distance"  # of a network's directory: the proxy's own
 DOORS_FILE = "doors.json"
@@ -45,13 +46,15 @@ class DistanceOrder(msgspec.Struct, frozen=True):
 
     distance: Distance
     doors: Sequence[TorDoor]
+    watched: WatchedLines | None = None
 
 
 class DistanceProxy:
     """Carries connections to doors, each with the delay that it draws."""
 
-    def __init__(self, distance: Distance) -> None:
+    def __init__(self, distance: Distance, watch: LineWatch | None = None) -> None:
         self._distance = distance
+        self._watch = watch or LineWatch()
         self._came: Counter[str] = Counter()
         self._open = 0
 
@@ -61,23 +64,24 @@ class DistanceProxy:
             if self._open >= MAX_CONNECTIONS:
                 return
             delay = self._distance.draw(door.name, self._came[door.name])
+            sight = self._watch.sight(stream)
             self._came[door.name] += 1
             self._open += 1
             try:
                 await trio.sleep(delay.round_trip)
                 with suppress(OSError):  # nobody listens there: the other tor has ended
-                    await _join(stream, door, delay)
+                    await _join(stream, door, delay, sight)
             finally:
                 self._open -= 1
 
 
-async def _join(stream: trio.SocketStream, door: TorDoor, delay: ConnectionDelay) -> None:
+async def _join(stream: trio.SocketStream, door: TorDoor, delay: ConnectionDelay, sight: LineSight) -> None:
     async with (
         await trio.open_tcp_stream(door.own_host, door.own_port) as onward,
         trio.open_nursery() as nursery,
     ):
-        nursery.start_soon(pass_on, stream, onward, delay.there)
-        nursery.start_soon(pass_on, onward, stream, delay.back)
+        nursery.start_soon(partial(pass_on, stream, onward, delay.there, left=sight.upward))
+        nursery.start_soon(partial(pass_on, onward, stream, delay.back, arrived=sight.downward))
 
 
 class _Flight:
@@ -99,27 +103,36 @@ class _Flight:
         """Tell that there comes no more."""
         self._arrivals.close()
 
-    async def land(self, sink: trio.abc.HalfCloseableStream) -> None:
+    async def land(self, sink: trio.abc.HalfCloseableStream, arrived: Callable[[int], None]) -> None:
         """Deliver what is under way when it is due, and its end."""
         async for due, chunk in self._departures:
             await trio.sleep_until(due)
+            arrived(len(chunk))
             await sink.send_all(chunk)
             self._held -= len(chunk) + _KEPT
             self._room.unpark_all()
 
 
-async def pass_on(source: trio.abc.ReceiveStream, sink: trio.abc.HalfCloseableStream, seconds: float) -> None:
+async def pass_on(
+    source: trio.abc.ReceiveStream,
+    sink: trio.abc.HalfCloseableStream,
+    seconds: float,
+    *,
+    left: Callable[[int], None] = unseen,
+    arrived: Callable[[int], None] = unseen,
+) -> None:
     """Hand what a source sends to a sink, each byte and the end so many seconds later, in order.
 
-    A source that breaks has ended; what is under way arrives all the same. Returns when the end has arrived,
-    or the sink takes no more.
+    `left` hears how many bytes the source sent, `arrived` how many the sink gets, at their moments. A source
+    that breaks has ended; what is under way arrives all the same. Returns when the end has arrived, or the
+    sink takes no more.
     """
     flight = _Flight()
     async with trio.open_nursery() as nursery:
 
         async def deliver() -> None:
             with suppress(*_GONE):
-                await flight.land(sink)
+                await flight.land(sink, arrived)
                 await trio.sleep_until(ended)
                 await sink.send_eof()
             nursery.cancel_scope.cancel()
@@ -127,6 +140,7 @@ async def pass_on(source: trio.abc.ReceiveStream, sink: trio.abc.HalfCloseableSt
         nursery.start_soon(deliver)
         with suppress(*_GONE):
             while chunk := await source.receive_some(_CHUNK):
+                left(len(chunk))
                 await flight.begin(trio.current_time() + seconds, bytes(chunk))
         ended = trio.current_time() + seconds
         flight.end()
@@ -134,7 +148,11 @@ async def pass_on(source: trio.abc.ReceiveStream, sink: trio.abc.HalfCloseableSt
 
 async def serve(order: DistanceOrder, home: Path) -> None:
     """Run the proxy until cancelled. It holds the lock of `home` once all its doors are open."""
-    proxy = DistanceProxy(order.distance)
+    with closing(LineWatch(order.watched)) as watch:
+        await _open(order, DistanceProxy(order.distance, watch), home)
+
+
+async def _open(order: DistanceOrder, proxy: DistanceProxy, home: Path) -> None:
     async with trio.open_nursery() as nursery:
         for door in order.doors:
             listeners = await trio.open_tcp_listeners(door.port, host=door.host)

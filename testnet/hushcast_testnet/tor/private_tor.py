@@ -28,6 +28,7 @@ from hushcast_testnet.processes import ProcessRecord
 from hushcast_testnet.tor import distance_proxy, tor_network
 from hushcast_testnet.tor.distance import NEAR, Distance
 from hushcast_testnet.tor.distance_proxy import DOORS_FILE, FOLDER, DistanceOrder
+from hushcast_testnet.tor.line_watch import WatchedLines
 from hushcast_testnet.tor.tor_keys import find_program
 from hushcast_testnet.tor.tor_network import PreparedNetwork, TorClient, TorNode
 
@@ -54,11 +55,16 @@ def _ignore(percent: int, summary: str) -> None:
 
 
 async def start(
-    directory: Path, clients: int = 1, progress: Progress = _ignore, distance: Distance = NEAR
+    directory: Path,
+    clients: int = 1,
+    progress: Progress = _ignore,
+    distance: Distance = NEAR,
+    watched: WatchedLines | None = None,
 ) -> TorNetwork:
     """Build a network in `directory`, which must not exist, and start it; `clients` shared client tors.
 
-    At a `distance` other than 0 its tors are connected by a proxy alone, which is one of its processes.
+    At a `distance` other than 0 its tors are connected by a proxy alone, which is one of its processes. It
+    watches lines where some are `watched`: then the client tors are theirs, in the order of their names.
     `progress` hears 0 to 70 percent. The caller sets the deadline (measured: 14 s on 2 cores). Raises
     `UsageError` when tor is missing or the directory exists, `TransportError` when a process fails. Whatever
     ends this function early, nothing is left running.
@@ -70,7 +76,7 @@ async def start(
             progress(0, "making keys")
             prepared = await tor_network.prepare(directory, ports, clients, distance=distance)
             if distance.ms:
-                await starter.launch_proxy(order_proxy(prepared, distance))
+                await starter.launch_proxy(order_proxy(prepared, distance, watched))
             await start_in_order(prepared, starter, progress)
         except BaseException:
             with trio.CancelScope(shield=True):
@@ -84,10 +90,13 @@ async def start(
     )
 
 
-def order_proxy(prepared: PreparedNetwork, distance: Distance) -> Path:
+def order_proxy(prepared: PreparedNetwork, distance: Distance, watched: WatchedLines | None = None) -> Path:
     """Write what the proxy before the doors of a network is to do; return the file, which it takes."""
     home = private_directory(prepared.directory / FOLDER)
-    order = DistanceOrder(distance, prepared.doors)
+    if watched is not None:
+        tors = [str(node.directory / "pid") for node in prepared.client_nodes]
+        watched = msgspec.structs.replace(watched, tors=tors)
+    order = DistanceOrder(distance, prepared.doors, watched)
     write_private(home / DOORS_FILE, msgspec.json.encode(order))
     return home / DOORS_FILE
 

@@ -1,0 +1,1 @@
+"""What an observer outside learns from daemons' lines, who reads nothing."""
