@@ -16,6 +16,7 @@ def kept(table: DataFrame) -> DataFrame:
     it. Stored serialised: before Spark stores rows as objects it estimates their size, which takes as long as
     computing them.
     """
+    table = little_in_one(table)
     if table.sparkSession.sparkContext.getCheckpointDir() is not None:
         return table.checkpoint()
     return table.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
@@ -28,3 +29,14 @@ def let_go(table: DataFrame) -> None:
     """
     plan: Any = table._jdf.queryExecution().logical()
     plan.rdd().unpersist(False)
+
+
+def little_in_one(table: DataFrame) -> DataFrame:
+    """Return a table in one part where the session has one for each shuffle, else as it is.
+
+    Of tables that are in one part Spark knows that rows to be joined or grouped are together already: it
+    moves none, and works in one stage.
+    """
+    if table.sparkSession.conf.get("spark.sql.shuffle.partitions") != "1":
+        return table
+    return table.coalesce(1)

@@ -36,6 +36,16 @@ LITTLE = {
     "spark.sql.shuffle.partitions": "1",
     # A filter for what a join will not need takes a job of its own, and megabytes a task, over any rows.
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    # What is in one part meets where it is (`little_in_one`): a broadcast would take a job for each join.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+    # As many parts as cores read hundreds of small files, else a dozen.
+    "spark.sql.files.openCostInBytes": "65536",
+    # To look for what two columns compute alike takes longer than to compute it twice.
+    "spark.sql.subexpressionElimination.enabled": "false",
+    # Spark describes each plan for pages that nobody sees.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.debug.maxToStringFields": "1",
 }
 """What helps where plans take longer than rows."""
 DEPENDED_ON = {

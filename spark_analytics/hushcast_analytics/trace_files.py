@@ -19,6 +19,7 @@ from pyspark.sql import Observation as Counts
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from hushcast_analytics.checkpoints import little_in_one
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.rejection_reasons import CORRUPT, reason
 from hushcast_analytics.trace_schemas import OBSERVATIONS, PARTITIONS, REJECTED, RUN, TRUTHS
@@ -101,7 +102,7 @@ def has_tables(spark: SparkSession, directory: str) -> bool:
 
 def _parquet(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
     # Partition columns come last from Parquet; a table has its columns in the order of its schema.
-    return spark.read.schema(schema).parquet(path).select(*schema.names)
+    return little_in_one(spark.read.schema(schema).parquet(path).select(*schema.names))
 
 
 @dataclass(frozen=True)
