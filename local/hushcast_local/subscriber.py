@@ -15,6 +15,7 @@ from hushcast_local.settings import InboxSection
 from hushcast_local.subscription import LocalSubscription, forget, keep, kept
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.content.predicates import Predicate
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_runtime.carriers.carrier import Carrier
@@ -165,6 +166,7 @@ class Subscriber:
     async def _forget_days(self, subscription: LocalSubscription) -> None:
         """Forget in the inbox the ids of days gone by."""
         while True:
-            # A day more than messages of a day are taken: what waited somewhere may come once again.
-            await subscription.inbox.lapse(self._calendar.day(self._env.now() - self._calendar.grace) - 1)
+            # Where they were kept messages may come once again for so many days.
+            first = self._calendar.day(self._env.now() - self._calendar.grace) - MAX_DAYS_KEPT
+            await subscription.inbox.lapse(first)
             await trio.sleep(self._calendar.lead * self._env.uniform(0.5, 1.0))

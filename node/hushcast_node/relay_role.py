@@ -12,6 +12,7 @@ from hushcast_overlay.relay.boxes.box_links import BoxLinks
 from hushcast_overlay.relay.boxes.host_word import HostWord
 from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_overlay.relay.boxes.owners import OwnerRequests, Owners
+from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks
 from hushcast_overlay.relay.detours import Detours
 from hushcast_overlay.relay.drops import Drops
 from hushcast_overlay.relay.forwarding import Forwarding, TakeListed
@@ -20,6 +21,8 @@ from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.incoming_connections import IncomingConnections
 from hushcast_overlay.relay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.relay.keepers.hand_ins import HandIns
+from hushcast_overlay.relay.keepers.inquiries import Inquiries
+from hushcast_overlay.relay.keepers.keeper_questions import KeeperQuestions
 from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
 from hushcast_overlay.relay.kept_links import KeptLinks
 from hushcast_overlay.relay.lease_store import LeaseStore
@@ -63,6 +66,8 @@ class RelayRole:
     box_links: BoxLinks
     host_word: HostWord
     moved: MovedMessages
+    sought: SoughtTrunks
+    inquiries: Inquiries
 
     async def load(self) -> None:
         """Read back leases, and take up the messages that a restart interrupted."""
@@ -70,6 +75,7 @@ class RelayRole:
         await self.parcels.load()
         await self.candidates.load()
         await self.kept.load()
+        await self.sought.load()
         await self.forwarding.load()
         self.hand_ins.resume()
         await self.boxes.load()
@@ -81,6 +87,7 @@ class RelayRole:
         """Take a fresh trail label, and forget what has lapsed where the time is certain."""
         self.forwarding.begin_epoch()
         self.candidates.look()
+        self.inquiries.look()
         if is_certain:
             await self.leases.lapse()
             await self.parcels.lapse()
@@ -105,7 +112,6 @@ def make_relay(
     leases = LeaseStore(identity, shards.calendar, context)
     router = Router(relay, profile, leases.book, RecentIds(env.elapsed()), env.randomness(LABEL_SIZE))
     detours = Detours(relay, shards, leases, router, spool, env, counters) if profile.detours else None
-    places = HopPlaces(leases, shards)
 
     # No coroutines: the frame of one would keep what it was given for as long as it waits.
     def take_forwards(messages: list[Message], previous: bytes) -> Awaitable[list[int]]:
@@ -119,16 +125,18 @@ def make_relay(
 
     candidates = CandidateLists(shards, rosters, context)
     kept = KeptMessages(relay, candidates, shards.calendar, context)
-    own = OwnRelay(places, take_forwards, kept.take, take_parcel)
+    own = OwnRelay(HopPlaces(leases, shards), take_forwards, kept.take, take_parcel)
     peers = Peers(identity.seed, connector, spool, detours, own, context)
     placing = SpoolPlacement(spool, detours, router, env, counters)
-    boxes = KeptBoxes(leases, spool, context)
-    host_word = HostWord(identity, shards)
+    sought = SoughtTrunks(candidates, shards.calendar, context)
+    boxes = KeptBoxes(leases, spool, sought, context)
+    host_word, children = HostWord(identity, shards), BoxChildren(leases, take_for_boxes, context)
     box_links = BoxLinks(boxes, host_word, spool, context)
-    children = BoxChildren(leases, take_for_boxes, context)
     next_hops = NextHops(peers, boxes, box_links)
     forwarding = Forwarding(router, spool, placing, next_hops, shards.calendar, take_listed, context)
     hand_ins = HandIns(relay, candidates, kept, spool, next_hops, context)
+    questions = KeeperQuestions(relay, connector, shards, kept, context)
+    inquiries = Inquiries(sought, candidates, questions, spool, next_hops, hand_ins, context)
     drops = Drops(profile, forwarding, hand_ins, spool, context)
     kept_links = KeptLinks(leases, peers, shards.calendar, context)
     moved = MovedMessages(leases, router, spool, next_hops, context)
@@ -140,11 +148,11 @@ def make_relay(
 
     admission = AdmissionControl(relay, shards, env, fullness)
     strangers = Strangers(admission, drops, parcels, shards.serving, kept, env, counters)
-    requests = OwnerRequests(relay, shards, boxes, admission, box_came, context)
+    requests = OwnerRequests(relay, shards, boxes, admission, box_came, inquiries.sought, context)
     owners = Owners(boxes, box_links, requests, strangers, context)
     incoming = IncomingConnections(identity.seed, connector, shards, peers, strangers, owners, children)
     around = (incoming, kept_links, candidates, kept, hand_ins)
-    hosting = (boxes, box_links, host_word, moved)
+    hosting = (boxes, box_links, host_word, moved, sought, inquiries)
     return RelayRole(relay, leases, peers, forwarding, drops, parcels, admission, *around, *hosting)
 
 

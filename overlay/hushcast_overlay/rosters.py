@@ -14,6 +14,7 @@ from hushcast_protocol.authorities.network_wire import NetworkWire
 from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, Roster, RosterView
 from hushcast_protocol.base.roster_standing import RosterStanding, follow, restored
@@ -120,6 +121,11 @@ class RosterKeeper:
     def newest(self) -> Roster | None:
         """The roster with the highest epoch."""
         return self._standings[-1].roster if self._standings else None
+
+    @property
+    def keeping(self) -> KeepingRule:
+        """The network's rule for what its relays keep, by the newest roster."""
+        return NOTHING_KEPT if self.newest is None else self.newest.keeping
 
     @property
     def held(self) -> int:

@@ -22,7 +22,7 @@ from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_protocol.overlay import kept_shares
 from hushcast_protocol.overlay.frames import Ack, Drop, Forward, Receipt
-from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessage, HandIn, ShownKept
+from hushcast_protocol.overlay.keeper_frames import MAX_SHOWN, AskKept, AskKeptMessages, HandIn, ShownKept
 from hushcast_protocol.overlay.kept_shares import KEPT_BESIDE, MAX_KEPT_IDS
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
@@ -218,7 +218,8 @@ async def test_questions_without_end_take_short_steps_and_no_place_of_those_who_
         trio.lowlevel.add_instrument(steps)
         for number in range(4 * MAX_SHOWING):
             link = await net.knock(keeper)
-            await link.send(AskKept(day, TRUNK, None) if number % 2 else AskKeptMessage(day, TRUNK, large.id))
+            bodies = AskKeptMessages(day, TRUNK, (large.id,) * MAX_SHOWN)
+            await link.send(AskKept(day, TRUNK, None) if number % 2 else bodies)
             asking.append(link)
         await until(lambda: keeper.count("kept_asked_for") == 4 * MAX_SHOWING, 60)
         await drop(net, keeper, message(day))

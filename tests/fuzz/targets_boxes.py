@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import Any
 from unittest import mock
@@ -13,17 +14,19 @@ from core_examples import NETWORK, NOW, relay_id, stream
 from fuzzing import Script, Target, scripts
 
 from hushcast_node.counters import COUNTERS
-from hushcast_overlay.relay.boxes import kept_boxes
+from hushcast_overlay.relay.boxes import box_ids, kept_boxes, sought_trunks
 from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
+from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks, windows
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.base.secrets import FilterKey
 from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay import box_shares, leases
-from hushcast_protocol.overlay.box_frames import Hold
-from hushcast_protocol.overlay.hops import box_hop
+from hushcast_protocol.overlay.box_frames import Hold, SoughtTrunk
+from hushcast_protocol.overlay.hops import box_hop, key_of
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, run_here
@@ -34,12 +37,19 @@ from hushcast_runtime.tracing import NoTracer
 
 _IDENTITY = Identity(examples.seed(0), examples.seed(0), examples.parcel_key(0), FilterKey(bytes(32)))
 _BOXES = [relay_id(number) for number in range(5)]
+_IDS = 20  # that are remembered of all boxes
 _MOST = 4 * 1167  # bytes of a box; its messages have 1,167 each
 
 
 @cache
 def _sealed(number: int, day: int) -> Message:
     return examples.small_message(number=number, day=day)
+
+
+class _Lists:
+    """What a host knows of keepers here."""
+
+    keeping = KeepingRule(1, 3)
 
 
 class _Host:
@@ -60,8 +70,11 @@ class _Host:
         context = Context(env, self.store, Counters(COUNTERS), NoTracer(), self._nursery.start_soon)
         self.leases = LeaseStore(_IDENTITY, NETWORK.calendar, context)
         self.spool = Spool(self.store)
-        self.boxes = KeptBoxes(self.leases, self.spool, context)
+        lists: Any = _Lists()
+        self.sought = SoughtTrunks(lists, NETWORK.calendar, context)
+        self.boxes = KeptBoxes(self.leases, self.spool, self.sought, context)
         await self.leases.load()
+        await self.sought.load()
         await self.spool.load()
         await self.boxes.load()
         self.places.clear()
@@ -82,7 +95,7 @@ class _Host:
 
     async def lapse(self) -> None:
         first = NETWORK.calendar.open_days(self.now).start
-        for _ in self.spool.expire(lambda _, day: day >= first - 1):
+        for _ in self.spool.expire(lambda hop, day: day >= first - 1 or self.boxes.keeps(key_of(hop), day)):
             pass
         await self.leases.lapse()
         await self.boxes.lapse()
@@ -98,15 +111,21 @@ class _Host:
             held[place[1:33]] = held.get(place[1:33], 0) + size
         for box in {*held, *_BOXES}:
             assert self.boxes._shares.size_of(box) == held.get(box, 0) <= _MOST
-            _, gave_way = self.boxes.standing(box)
+            _, gave_way, sought = self.boxes.standing(box)
             if box not in self.boxes:
                 assert not self.leases.book.held_for(box_hop(box)), "a lease leads to a box that is not kept"
                 assert not held.get(box), "something waits in a box that is not kept"
+                assert sought is None, "keepers are asked for a box that is not kept"
             else:
                 assert gave_way >= self._told.get(box, 0), "what gave way was told, and is no more"
                 self._told[box] = gave_way
         assert self.boxes._shares.size == sum(held.values()) <= 2 * _MOST
         assert len(self.boxes) <= 4
+        assert len(self.sought) <= 3
+        had = self.sought._ids
+        assert len(had) == sum(map(len, had._had.values())) <= _IDS
+        for day, trunk in self.sought.wanted(2**40):
+            assert self.sought.boxes(day, trunk)
 
 
 async def _boxes(data: bytes) -> None:
@@ -123,7 +142,7 @@ async def _boxes(data: bytes) -> None:
 
 
 async def _move(script: Script, host: _Host) -> None:
-    move, box = script.number() % 16, script.choose(_BOXES)
+    move, box = script.number() % 20, script.choose(_BOXES)
     if move == 0:
         host.now += NETWORK.calendar.epoch_seconds * (script.number() ** 2 / 1024)  # up to 64 epochs
         await host.lapse()
@@ -142,8 +161,17 @@ async def _move(script: Script, host: _Host) -> None:
             )
         except (Refusal, PeerError):
             return
-    else:
+    elif move <= 15:
         await host.come(script)
+    elif move == 16:
+        epoch = NETWORK.calendar.epoch(host.now)
+        for day, trunk in host.sought.wanted(host.day()):
+            host.sought.asked(host.sought.boxes(day, trunk), day, min(epoch, windows(day).stop))
+    else:
+        days = {host.day() + script.number() % 9 - 4: script.number() % 2 for _ in range(3)}
+        trunks = [SoughtTrunk(day, bytes([day % 5]) * 16, bool(whole)) for day, whole in days.items()]
+        with suppress(Refusal, PeerError):
+            await host.boxes.seek(box, trunks, script.number() > 9)
 
 
 def _run(data: bytes) -> None:
@@ -154,6 +182,8 @@ def _run(data: bytes) -> None:
         ),
         mock.patch.object(kept_boxes, "MAX_BOXES", 4),
         mock.patch.object(leases, "MAX_BOX_LEASES", 3),
+        mock.patch.object(sought_trunks, "MAX_SEEKING", 3),
+        mock.patch.object(box_ids, "MAX_BOX_IDS", _IDS),
     ):
         trio.run(_boxes, data, clock=trio.testing.MockClock(autojump_threshold=0))
 

@@ -187,7 +187,7 @@ def _owner_frame(data: bytes) -> object:
     """What a host does first with an owner's frame."""
     frame = frame_directions.decode_from_owner(data)
     assert frame_directions.decode_from_owner(encode(frame)) == frame
-    if isinstance(frame, boxes.Hold):
+    if isinstance(frame, boxes.Hold | boxes.Seek):
         assert len(boxes.held_out(frame)) == DIGEST
         assert 0 <= boxes.hold_price(frame, 19) <= 24
     return frame

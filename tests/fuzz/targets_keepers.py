@@ -18,7 +18,7 @@ from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
 from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay import kept_shares
-from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessage, ShownKept, ShownKeptMessage
+from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept, ShownKeptMessages
 from hushcast_protocol.overlay.kept_shares import trunk_day
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
@@ -91,10 +91,9 @@ class _Keeper:
             assert shown.gave_way >= self._told.get(name, 0), "what gave way was told, and is no more"
             self._told[name] = shown.gave_way
             for message in shown.ids[:2]:
-                found = await self.kept.answer(AskKeptMessage(self.day(), trunk, message))
-                assert isinstance(found, ShownKeptMessage)
-                assert found.message is not None
-                assert found.message.id == message
+                found = await self.kept.answer(AskKeptMessages(self.day(), trunk, (message,)))
+                assert isinstance(found, ShownKeptMessages)
+                assert [one.id for one in found.messages] == [message]
 
 
 async def _keepers(data: bytes) -> None:

@@ -14,7 +14,7 @@ from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessage, ShownKept, ShownKeptMessage
+from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept, ShownKeptMessages
 from hushcast_runtime.transports.channel import Channel
 
 SIX = KeepingRule(6)
@@ -44,12 +44,12 @@ def ids_at(node: Node, day: int, trunk: bytes) -> tuple[bytes, ...]:
     return kept_of(node)._shares.ids(day.to_bytes(8, "big") + trunk)
 
 
-async def ask(net: SmallNetwork, node: Node, question: AskKept | AskKeptMessage) -> Any:
+async def ask(net: SmallNetwork, node: Node, question: AskKept | AskKeptMessages) -> Any:
     """Ask a relay as a stranger."""
     channel: Channel[Any] = await net.knock(node)
     await channel.send(question)
     answer: Wire = await channel.one(60)
-    assert isinstance(answer, ShownKept | ShownKeptMessage)
+    assert isinstance(answer, ShownKept | ShownKeptMessages)
     await channel.aclose()
     return answer
 

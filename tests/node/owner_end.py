@@ -18,6 +18,8 @@ from hushcast_protocol.overlay.box_frames import (
     Hold,
     HoldAnswer,
     MessageCopy,
+    Seek,
+    SoughtTrunk,
     TopCopies,
 )
 from hushcast_protocol.overlay.elements import ORIGIN, element
@@ -141,7 +143,7 @@ class OwnerEnd:
     async def acknowledge(self, number: int) -> None:
         await self.say(Ack(number, ()))
 
-    async def ask(self, frame: Hold | Forget) -> RefusalReason | None:
+    async def ask(self, frame: Hold | Seek | Forget) -> RefusalReason | None:
         count = len(self.answers)
         await self.say(frame)
         await until(lambda: len(self.answers) > count, 30, "an answer")
@@ -165,6 +167,11 @@ class OwnerEnd:
         frame = self.hold_of(*previous, **others)
         assert await self.ask(frame) is None
         return frame.lease
+
+    async def seek(self, *days: int, trunk: bytes = TRUNK, is_whole: bool = False) -> RefusalReason | None:
+        """Leave a trunk for these days, or today; return why not."""
+        trunks = [SoughtTrunk(day, trunk, is_whole) for day in days or (self.net.calendar.day(self.net.now),)]
+        return await self.ask(Seek(len(self.answers) + 1, tuple(trunks), None))
 
     async def forget(self) -> None:
         assert await self.ask(Forget(len(self.answers) + 1)) is None

@@ -33,6 +33,7 @@ from hushcast_protocol.base.roster import Network, RosterView, check_roster
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.tokens import published_tokens, topic_key
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
@@ -412,13 +413,17 @@ class SmallNetwork:
         channel, _ = await open_channel(transport, address, "test", link, decode_overlay)
         return channel
 
-    async def drop_at(self, origin: Node, topic: Topic, content: Content) -> None:
-        """Publish at an origin of our choice."""
+    def composed(self, topic: Topic, content: Content) -> Message:
+        """A message of today."""
         day = self.calendar.day(self.now)
         key = derive(topic, self.net.id, day)
         tokens = published_tokens(key, topic, content.values, self.env.randomness)
+        return compose(key, day, tokens, content, self.env.randomness)
+
+    async def drop_at(self, origin: Node, topic: Topic, content: Content) -> None:
+        """Publish at an origin of our choice."""
         channel = await self.knock(origin)
-        await channel.send(Drop(compose(key, day, tokens, content, self.env.randomness), None))
+        await channel.send(Drop(self.composed(topic, content), None))
         assert await channel.one(60) == Receipt("accepted")
         await channel.aclose()
 

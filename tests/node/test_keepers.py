@@ -11,7 +11,7 @@ from small_network import EPOCH_SECONDS, Node, SmallNetwork, until
 
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessage, ShownKept
+from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept
 
 
 def others_of(net: SmallNetwork, one: Message) -> list[Node]:
@@ -41,8 +41,8 @@ async def test_what_is_dropped_anywhere_is_with_all_keepers(directories: tuple[i
         answers = [await ask(net, keeper, AskKept(day, TRUNK, None)) for keeper in keepers]
         assert answers == [ShownKept(tuple(sorted(one.id for one in sent)), 0)] * 3
         for one in sent:
-            assert (await ask(net, keepers[1], AskKeptMessage(day, TRUNK, one.id))).message == one
-        assert (await ask(net, keepers[0], AskKeptMessage(day, TRUNK, bytes(32)))).message is None
+            assert (await ask(net, keepers[1], AskKeptMessages(day, TRUNK, (one.id,)))).messages == (one,)
+        assert (await ask(net, keepers[0], AskKeptMessages(day, TRUNK, (bytes(32),)))).messages == ()
         assert await ask(net, others_of(net, sent[0])[0], AskKept(day, TRUNK, None)) == ShownKept((), 0)
         assert net.count("hand_ins_refused") == net.count("messages_not_handed_in") == 0
         assert net.count("messages_kept") == 27
@@ -64,7 +64,7 @@ async def test_a_message_waits_at_its_origin_for_a_keeper_that_is_away_over_rest
         await until(lambda: len(origin.daemon.overlay.relay.peers._spool) == 0, 60)  # type: ignore[union-attr]
         await away.restart()
         assert has(away, one)
-        assert (await ask(net, away, AskKeptMessage(one.day, TRUNK, one.id))).message == one
+        assert (await ask(net, away, AskKeptMessages(one.day, TRUNK, (one.id,)))).messages == (one,)
         await drop(net, others_of(net, one)[1], one, two)
         await drop(net, origin, two, two)
         await all_kept(net, two)
@@ -134,12 +134,12 @@ async def test_days_are_kept_as_the_rule_says_and_then_nothing_is_left() -> None
             await next_day(net)
             assert ids_at(keeper, one.day, TRUNK) == (one.id,)
         await keeper.restart()
-        assert (await ask(net, keeper, AskKeptMessage(one.day, TRUNK, one.id))).message == one
+        assert (await ask(net, keeper, AskKeptMessages(one.day, TRUNK, (one.id,)))).messages == (one,)
         await next_day(net)
         assert await ask(net, keeper, AskKept(one.day, TRUNK, None)) == ShownKept((), 0)
         for kind in ("kept", "kept-body", "kept-gave-way"):
             assert await records(keeper, kind) == 0
-        assert await records(keeper, "candidates") == 1
+        assert await records(keeper, "candidates") == 3, "of the days that are kept, and today"
 
 
 @pytest.mark.slow
@@ -158,11 +158,11 @@ async def test_a_body_that_the_disk_damaged_is_shown_to_nobody_and_goes_with_its
             else:
                 entries[key] = b"no entry"
         await keeper.start()
-        assert (await ask(net, keeper, AskKeptMessage(one.day, TRUNK, one.id))).message is None
-        assert (await ask(net, keeper, AskKeptMessage(two.day, TRUNK, two.id))).message is None
+        assert (await ask(net, keeper, AskKeptMessages(one.day, TRUNK, (one.id,)))).messages == ()
+        assert (await ask(net, keeper, AskKeptMessages(two.day, TRUNK, (two.id,)))).messages == ()
         assert ids_at(keeper, one.day, TRUNK) == (one.id,)
         other = keepers_of(net, one)[1]
-        assert (await ask(net, other, AskKeptMessage(one.day, TRUNK, one.id))).message == one
+        assert (await ask(net, other, AskKeptMessages(one.day, TRUNK, (one.id,)))).messages == (one,)
         for _ in range(2):
             await next_day(net)
         assert records == {}, "also that of which nothing else was left"

@@ -6,12 +6,12 @@ import pytest
 import trio
 from cut_network import CutNetwork, cut_network
 from kept_network import all_kept, ask, has, keepers_of
-from owner_end import drop, message
+from owner_end import OwnerEnd, drop, message
 from small_network import EPOCH_SECONDS, Node, until
 
 from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.keeper_frames import AskKeptMessage
+from hushcast_protocol.overlay.keeper_frames import AskKeptMessages
 
 
 def origins(net: CutNetwork, day: int, trunk: bytes) -> list[Node]:
@@ -36,7 +36,7 @@ async def kept_at_its_own(net: CutNetwork, one: Message) -> list[Node]:
     assert {keeper.name for keeper in keepers} <= {relay.name for relay in near}
     await drop(net, near[-1], one)
     await until(lambda: all(has(keeper, one) for keeper in keepers), 60)
-    assert (await ask(net, keepers[0], AskKeptMessage(one.day, one.tokens[0], one.id))).message == one
+    assert (await ask(net, keepers[0], AskKeptMessages(one.day, one.tokens[0], (one.id,)))).messages == (one,)
     return keepers
 
 
@@ -76,3 +76,24 @@ async def test_a_day_that_is_whole_after_one_that_was_cut_has_keepers_again() ->
         await all_kept(net, one)
         await trio.sleep(EPOCH_SECONDS)
         assert net.count("hand_ins_refused") == 0
+
+
+@pytest.mark.slow
+async def test_on_a_cut_day_a_host_asks_keepers_of_its_own_shard_and_nobody_elsewhere() -> None:
+    async with cut_network(clients=1, keeping=KeepingRule(6)) as net:
+        await net.sleep_until(net.midnight() + 1.5 * EPOCH_SECONDS)
+        assert net.is_cut(net.today)
+        one = message(net.today)
+        near = origins(net, one.day, one.tokens[0])
+        keepers = await kept_at_its_own(net, one)
+        at_home = next(relay for relay in near if relay not in keepers)
+        elsewhere = next(relay for relay in net.relays if relay not in near)
+        owners = [OwnerEnd(net, host) for host in (at_home, elsewhere)]
+        for owner in owners:
+            await owner.attach()
+            await owner.hold()
+            assert await owner.seek() is None
+        await owners[0].hears(one, within=3 * EPOCH_SECONDS)
+        await trio.sleep(2 * EPOCH_SECONDS)
+        assert elsewhere.count("keepers_asked") == 0
+        assert owners[1].heard == []

@@ -259,8 +259,10 @@ overlay_frames = st.one_of(
     st.builds(keeper_frames.HandIn, plain_messages),
     st.builds(keeper_frames.AskKept, counters, bytes16, st.none() | counters),
     st.builds(keeper_frames.ShownKept, st.lists(bytes32, max_size=3).map(tuple), counters),
-    st.builds(keeper_frames.AskKeptMessage, counters, bytes16, bytes32),
-    st.builds(keeper_frames.ShownKeptMessage, st.none() | plain_messages),
+    st.builds(
+        keeper_frames.AskKeptMessages, counters, bytes16, st.lists(bytes32, min_size=1, max_size=3).map(tuple)
+    ),
+    st.builds(keeper_frames.ShownKeptMessages, st.lists(plain_messages, max_size=3).map(tuple)),
 )
 box_frames = st.one_of(
     st.builds(

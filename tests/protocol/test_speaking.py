@@ -8,7 +8,7 @@ import pytest
 from core_examples import host_card, small_message
 
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.wire import decoder, encode
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay import box_frames, frame_directions, frames, keeper_frames
 from hushcast_protocol.shards import shard_requests
 
@@ -30,12 +30,13 @@ EXAMPLES = [
     keeper_frames.HandIn(small_message()),
     keeper_frames.AskKept(1, b"t" * 16, None),
     keeper_frames.ShownKept((b"m" * 32,), 2),
-    keeper_frames.AskKeptMessage(1, b"t" * 16, b"m" * 32),
-    keeper_frames.ShownKeptMessage(small_message()),
+    keeper_frames.AskKeptMessages(1, b"t" * 16, (b"m" * 32,)),
+    keeper_frames.ShownKeptMessages((small_message(),)),
 ]
 OF_BOXES = [
     box_frames.BoxStanding((b"l" * 16,), 3, host_card(0), b"p" * 32, 0),
     box_frames.Hold(1, b"l" * 16, 1, (b"e" * 16,), (b"c" * 32,), None),
+    box_frames.Seek(1, (box_frames.SoughtTrunk(1, b"t" * 16, True),), None),
     box_frames.Forget(1),
     box_frames.HoldAnswer(1, "quota"),
     box_frames.TopCopies((box_frames.MessageCopy(b"m" * 32, b"r" * 32),), True),
@@ -58,7 +59,7 @@ READERS = {
     ),
     "a host, of an owner": (
         frame_directions.decode_from_owner,
-        {frames.Ack, box_frames.Hold, box_frames.Forget, frames.ParcelFrame},
+        {frames.Ack, box_frames.Hold, box_frames.Seek, box_frames.Forget, frames.ParcelFrame},
     ),
     "an owner, of a host": (
         frame_directions.decode_to_owner,
@@ -71,7 +72,7 @@ READERS = {
     "a stranger, of a parcel": (frame_directions.decode_parcel_answer, {frames.ParcelAnswer}),
     "a stranger, of a question": (shard_requests.decode_shard_answer, set(ANSWERS)),
     "a stranger, of a keeper": (
-        decoder(keeper_frames.KeeperAnswer, "answer", frames.MAX_OVERLAY_FRAME),
+        frame_directions.decode_keeper_answer,
         set(get_args(keeper_frames.KeeperAnswer)),
     ),
 }

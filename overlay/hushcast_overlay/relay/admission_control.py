@@ -10,7 +10,7 @@ from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.proof_of_work import Load, ProofOfWorkCheck, difficulty_of, next_difficulty
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.overlay.box_frames import Hold, held_out
+from hushcast_protocol.overlay.box_frames import Hold, Seek, held_out
 from hushcast_protocol.overlay.frames import Drop, ParcelFrame, RefusalReason, handed_in
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -18,8 +18,8 @@ from hushcast_runtime.environment import Environment
 # Five times what a relay serves at ease (`CAPACITY`), and more than a tor on one core lets in: who is
 # within the cap was let in at a price, and a burst after a quiet time is ten seconds of it.
 MAX_DROPS_A_SECOND, MAX_DROPS_AT_ONCE = 100.0, 1000.0
-# A parcel fans out to other relays, and a hold is a lease as one in a parcel. A subscription drops one at a
-# relay, or a few, in a day.
+# A parcel fans out to other relays; a hold, or a day that is sought, is as a lease in one. A subscription
+# drops one at a relay, or a few, in a day.
 MAX_PARCELS_A_SECOND, MAX_PARCELS_AT_ONCE = 20.0, 500.0
 
 Declined = Literal["stamp", "quota"]
@@ -50,12 +50,12 @@ class AdmissionControl:
         self._parcels = TokenBucket(MAX_PARCELS_A_SECOND, MAX_PARCELS_AT_ONCE, now)
         self._advertised: int | None = None
 
-    def refusal(self, frame: Drop | ParcelFrame | Hold) -> Declined | None:
+    def refusal(self, frame: Drop | ParcelFrame | Hold | Seek) -> Declined | None:
         """Tell why a frame is not taken, `None` if it is; one without its stamp takes no room of others."""
         now = self._env.elapsed()
         difficulty = self._shards.least_difficulty(self._relay)
         epoch = self._shards.calendar.epoch(self._env.now())
-        content = held_out(frame) if isinstance(frame, Hold) else handed_in(frame)
+        content = held_out(frame) if isinstance(frame, Hold | Seek) else handed_in(frame)
         if difficulty and not self._stamps.spend(frame.stamp, content, epoch, difficulty):
             return "stamp"
         bucket = self._drops if isinstance(frame, Drop) else self._parcels

@@ -90,7 +90,8 @@ class Forwarding:
         first = self._open_days().start
 
         def keeps(hop: Hop, day: int) -> bool:
-            return day >= first - is_box(hop)  # an owner has the day after to fetch what waits
+            # An owner has the day after to fetch what waits, or as long as keepers keep it.
+            return day >= first - is_box(hop) or self._next_hops.keeps(hop, day)
 
         self._counters.add("messages_expired", await in_steps(self._spool.expire(keeps)))
 

@@ -9,7 +9,7 @@ from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_overlay.relay.peers import Peers
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop
-from hushcast_protocol.overlay.hops import is_box
+from hushcast_protocol.overlay.hops import is_box, key_of
 from hushcast_runtime.storage.spool import SpooledMessage
 
 
@@ -43,6 +43,10 @@ class NextHops:
     async def make_room(self) -> None:
         """Let messages that are kept here give way for those that were enqueued."""
         await self._boxes.make_room()
+
+    def keeps(self, hop: Hop, day: int) -> bool:
+        """Tell whether what waits for a hop is kept beyond the day after its own."""
+        return is_box(hop) and self._boxes.keeps(key_of(hop), day)
 
     def resume(self, hop: Hop) -> None:
         """Send what the spool holds for `hop` since before a restart; a box's owner comes for it."""

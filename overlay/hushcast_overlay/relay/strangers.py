@@ -18,7 +18,7 @@ from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frame_directions import FromStranger
 from hushcast_protocol.overlay.frames import Drop, ParcelAnswer, ParcelFrame, Receipt
-from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessage, ShownKept, ShownKeptMessage
+from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept, ShownKeptMessages
 from hushcast_protocol.shards.shard_requests import AskLeaf, AskPiece, AskSlice, ShownPiece, ShownSlice
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -72,7 +72,7 @@ class Strangers:
         is_parcel, answering = isinstance(frame, ParcelFrame), self.answer(frame)
         del frame  # half a MiB, which nobody needs once it is open
         answer = await (_while_open(channel, answering) if is_parcel else answering)
-        is_large = isinstance(answer, ShownSlice | ShownPiece | ShownKept | ShownKeptMessage)
+        is_large = isinstance(answer, ShownSlice | ShownPiece | ShownKept | ShownKeptMessages)
         with self._showing.place(SHOWN_WITHIN) if is_large else self._slots.place(RECEIPT_WITHIN):
             await channel.send(answer)
             await channel.finish()
@@ -90,7 +90,7 @@ class Strangers:
     async def _admit(self, frame: FromStranger) -> Wire:
         if isinstance(frame, AskLeaf | AskSlice | AskPiece):
             return self._serving.answer(frame)
-        if isinstance(frame, AskKept | AskKeptMessage):
+        if isinstance(frame, AskKept | AskKeptMessages):
             return await self._kept.answer(frame)
         full = self._answering[type(frame)] > MAX_ANSWERING
         refused: Declined | None = "quota" if full else self._admission.refusal(frame)

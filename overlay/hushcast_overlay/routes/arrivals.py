@@ -5,6 +5,7 @@ from __future__ import annotations
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.context import Context
@@ -41,7 +42,7 @@ class Arrivals:
         To refuse them would lose them, and not to confirm them would show hosts that the time is wrong.
         """
         open_days = self._calendar.open_days(self._env.now())
-        days = range(open_days.start - HOSTS_DAYS, open_days.stop)
+        days = range(open_days.start - MAX_DAYS_KEPT, open_days.stop)  # what keepers had comes by a host, too
         if route.wanted.knows(message.id) or message.day in days:
             return True
         if not self._env.is_certain() and route.on(message.day):

@@ -16,7 +16,7 @@ from hushcast_overlay.routes.host_link import HostLink
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_overlay.routes.route_box import AtHost, RouteBox
 from hushcast_overlay.routes.route_records import RouteRecords
-from hushcast_protocol.base.epochs import Calendar
+from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_runtime.context import Context
@@ -30,14 +30,20 @@ COMES_WITHIN = 0.5  # days, of the one in which a host keeps what came late, unt
 class BoxRemainders:
     """What waits for one daemon's boxes at hosts, in use or not."""
 
-    def __init__(self, calendar: Calendar, records: RouteRecords, context: Context) -> None:
-        self._calendar = calendar
+    def __init__(self, shards: Shards, records: RouteRecords, context: Context) -> None:
+        self._shards = shards
+        self._calendar = shards.calendar
         self._records = records
         self._env = context.env
 
     def is_kept(self, known: AtHost) -> bool:
-        """Tell whether messages may wait at a host: it keeps them until the end of the day after theirs."""
-        return self._calendar.day_start(known.held + 1 + HOSTS_DAYS) > self._env.now()
+        """Tell whether messages may wait at a host."""
+        return self._over(known) > self._env.now()
+
+    def _over(self, known: AtHost) -> float:
+        """Return when nothing waits at a host any more: after a day, or where it seeks when keepers end."""
+        days = self._shards.keeping.days if known.sought >= known.held else HOSTS_DAYS
+        return self._calendar.day_start(known.held + 1 + days)
 
     def is_due(self, known: AtHost) -> bool:
         """Tell whether a host that is not in use is to be asked for what waits there."""
@@ -45,8 +51,7 @@ class BoxRemainders:
 
     def until_due(self, known: AtHost) -> float:
         """Return the seconds until a host is to be asked, or given up; an epoch at most."""
-        over = self._calendar.day_start(known.held + 1 + HOSTS_DAYS)
-        moments = [moment - self._env.now() for moment in (known.due, over)]
+        moments = [moment - self._env.now() for moment in (known.due, self._over(known))]
         return min([self._calendar.epoch_seconds, *(wait for wait in moments if wait > 0)])
 
     async def give_up(self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> None:

@@ -21,6 +21,8 @@ from hushcast_protocol.overlay.box_frames import (
     Forget,
     Hold,
     HoldAnswer,
+    Seek,
+    SoughtTrunk,
     TopCopies,
     held_out,
     hold_price,
@@ -109,10 +111,17 @@ class HostLink:
 
     async def hold(self, hold: Hold) -> RefusalReason | None:
         """Have elements lead to the box; return why not. Raises `TransportError` without an answer."""
-        if bits := hold_price(hold, self.host.difficulty):
-            stamp = await self._connector.mint(self.host, held_out(hold), bits)
-            hold = msgspec.structs.replace(hold, stamp=stamp)
-        return (await self._ask(hold, HoldAnswer, ANSWER_WITHIN)).refused
+        return await self._hold_out(hold)
+
+    async def seek(self, trunks: tuple[SoughtTrunk, ...]) -> RefusalReason | None:
+        """Have keepers asked for what the box lacks; return as `hold` does, and raise what it does."""
+        return await self._hold_out(Seek(0, trunks, None))
+
+    async def _hold_out(self, frame: Hold | Seek) -> RefusalReason | None:
+        if bits := hold_price(frame, self.host.difficulty):
+            stamp = await self._connector.mint(self.host, held_out(frame), bits)
+            frame = msgspec.structs.replace(frame, stamp=stamp)
+        return (await self._ask(frame, HoldAnswer, ANSWER_WITHIN)).refused
 
     async def forget(self) -> None:
         """Tell the host that the box is done with; raise `TransportError` without an answer."""

@@ -13,6 +13,7 @@ from hushcast_overlay.connector import Connector
 from hushcast_overlay.routes.arrivals import Arrivals
 from hushcast_overlay.routes.box_remainders import BoxRemainders
 from hushcast_overlay.routes.host_link import HostLink
+from hushcast_overlay.routes.left_trunks import LeftTrunks
 from hushcast_overlay.routes.route import (
     EARLIEST_RENEWAL,
     LATEST_RENEWAL,
@@ -64,7 +65,8 @@ class OwnedBoxes:
         self._calendar = shards.calendar
         self._arrivals = arrivals
         self._records = records
-        self._remainders = BoxRemainders(shards.calendar, records, context)
+        self._remainders = BoxRemainders(shards, records, context)
+        self._trunks = LeftTrunks(shards, records, context)
         self._env = context.env
         self._counters = context.counters
         self._tracer = context.tracer
@@ -138,6 +140,7 @@ class OwnedBoxes:
             known.confirmed = hold.day
             await self._records.keep_box(route.wanted.name, box)
         await self._use(route.wanted.name, box, route, box.hosts.answered(root.relay))
+        self._trunks.begin(box, route, link)
         return True
 
     def link(self, root: object) -> HostLink | None:
@@ -283,6 +286,8 @@ class OwnedBoxes:
         # One that refused is given another chance once the second has been used for it.
         if not known.refuses or box.hosts.in_use:
             await self._use(name, box, route, box.hosts.answered(relay))
+        if standing.leases or standing.sought is not None:
+            self._trunks.begin(box, route, link)
         if relay != box.hosts.relays[0]:
             box.try_again()  # whether the first is still away decides which of both is used
         route.stirred.set()

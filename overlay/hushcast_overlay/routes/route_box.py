@@ -37,8 +37,12 @@ class AtHost:
     """Where it is reached, by its own word or the last roster that listed it; on disk."""
     answered: dict[int, bool] = field(default_factory=dict)
     """Whether it answered on a day, of those on which it was tried in this life of the daemon: the last."""
+    sought: int = -1
+    """The last day for which it asks keepers for what the box lacks; -1 for none. On disk."""
     link: HostLink | None = None
     """The link to it, once it has told how the box stands."""
+    leaving: HostLink | None = None
+    """The link over which trunks are left with it."""
 
     def tried(self, day: int, has_answered: bool) -> None:
         """Note on a day that it has answered, or has not."""

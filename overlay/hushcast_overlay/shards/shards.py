@@ -18,6 +18,7 @@ from hushcast_overlay.shards.shard_server import ShardServer
 from hushcast_protocol.authorities.beacon import DRAWN
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.base.roster import Network, Relay
 from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.wire import RelayId
@@ -63,6 +64,11 @@ class Shards:
     def network(self) -> Network:
         """The network."""
         return self._rosters.network
+
+    @property
+    def keeping(self) -> KeepingRule:
+        """The network's rule for what its relays keep."""
+        return self._rosters.keeping
 
     @property
     def calendar(self) -> Calendar:

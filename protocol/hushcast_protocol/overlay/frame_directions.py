@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hushcast_protocol.base.wire import decoder
-from hushcast_protocol.overlay.box_frames import BoxStanding, Forget, Hold, HoldAnswer, TopCopies
+from hushcast_protocol.overlay.box_frames import BoxStanding, Forget, Hold, HoldAnswer, Seek, TopCopies
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
     Ack,
@@ -19,7 +19,7 @@ from hushcast_protocol.overlay.frames import (
     Ping,
     Receipt,
 )
-from hushcast_protocol.overlay.keeper_frames import HandIn, KeeperRequest
+from hushcast_protocol.overlay.keeper_frames import HandIn, KeeperAnswer, KeeperRequest
 from hushcast_protocol.shards.shard_requests import ShardRequest
 
 FromStranger = Drop | ParcelFrame | ShardRequest | KeeperRequest
@@ -34,7 +34,7 @@ FromChild = Forward | Ping
 ToChild = Ack
 """These to the relay, which dialled whatever a stranger's lease names: they may answer, and ask nothing."""
 
-FromOwner = Ack | Hold | Forget | ParcelFrame
+FromOwner = Ack | Hold | Seek | Forget | ParcelFrame
 """The owner of a box to its host, under the box's key; to whoever holds no box there, it is a stranger."""
 
 ToOwner = BoxStanding | Forward | Ping | HoldAnswer | ParcelAnswer | TopCopies
@@ -49,6 +49,9 @@ decode_to_child: Callable[[bytes], ToChild] = decoder(ToChild, "frame to a child
 decode_receipt: Callable[[bytes], Receipt] = decoder(Receipt, "answer to a drop", MAX_OVERLAY_FRAME)
 decode_parcel_answer: Callable[[bytes], ParcelAnswer] = decoder(
     ParcelAnswer, "answer to a parcel", MAX_OVERLAY_FRAME
+)
+decode_keeper_answer: Callable[[bytes], KeeperAnswer] = decoder(
+    KeeperAnswer, "answer of a keeper", MAX_OVERLAY_FRAME
 )
 decode_from_owner: Callable[[bytes], FromOwner] = decoder(FromOwner, "owner's frame", MAX_OVERLAY_FRAME)
 decode_to_owner: Callable[[bytes], ToOwner] = decoder(ToOwner, "host's frame to an owner", MAX_OVERLAY_FRAME)

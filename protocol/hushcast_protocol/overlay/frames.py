@@ -13,7 +13,7 @@ from hushcast_protocol.base.proof_of_work import ProofOfWork
 from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS
-from hushcast_protocol.overlay.keeper_frames import HandIn, KeeperAnswer, KeeperRequest
+from hushcast_protocol.overlay.keeper_frames import MAX_SHOWN, HandIn, KeeperAnswer, KeeperRequest
 from hushcast_protocol.overlay.kept_shares import MAX_KEPT_IDS
 from hushcast_protocol.overlay.parcels import MAX_PARCEL
 from hushcast_protocol.shards.shard_requests import MAX_SHARD_ANSWER, ShardAnswer, ShardRequest
@@ -22,6 +22,7 @@ MAX_OVERLAY_FRAME = MAX_PARCEL + 4096  # bytes; the largest is a parcel, a messa
 assert MAX_BODY + 4096 <= MAX_OVERLAY_FRAME
 assert MAX_SHARD_ANSWER <= MAX_OVERLAY_FRAME
 assert 34 * MAX_KEPT_IDS + 32 <= MAX_OVERLAY_FRAME
+assert MAX_BODY + MAX_SHOWN * 160 <= MAX_OVERLAY_FRAME
 
 RefusalReason = Literal["form", "day", "quota", "stamp", "withdrawn"]
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire
-from hushcast_protocol.content.messages import TRAIL_SIZE, Message, check_message
+from hushcast_protocol.content.messages import MAX_BODY, TRAIL_SIZE, Message, check_message
 from hushcast_protocol.overlay.kept_shares import MAX_KEPT_IDS
+
+MAX_SHOWN = 64  # messages of one question: 75 kB of the smallest, and a first contact is dearer than these
 
 
 class HandIn(Wire, frozen=True, tag="hand-in"):
@@ -40,27 +43,51 @@ class ShownKept(Wire, frozen=True, tag="kept"):
     gave_way: Counter
 
 
-class AskKeptMessage(Wire, frozen=True, tag="ask-kept-message"):
-    """Anybody to a keeper: one message."""
+class AskKeptMessages(Wire, frozen=True, tag="ask-kept-messages"):
+    """Anybody to a keeper: messages of a trunk and day."""
 
     day: Counter
     trunk: Bytes16
-    id: Bytes32
+    ids: Annotated[tuple[Bytes32, ...], msgspec.Meta(min_length=1, max_length=MAX_SHOWN)]
 
 
-class ShownKeptMessage(Wire, frozen=True, tag="kept-message"):
-    """The answer: as it was handed in; nil where it is not kept."""
+class ShownKeptMessages(Wire, frozen=True, tag="kept-messages"):
+    """The answer: those of them that are kept, as they were handed in, in the order of the question.
 
-    message: Message | None
+    Where their bodies have more than 256 KiB together, the first ones that have not, or the very first.
+    """
+
+    messages: Annotated[tuple[Message, ...], msgspec.Meta(max_length=MAX_SHOWN)]
 
 
-KeeperRequest = AskKept | AskKeptMessage
-KeeperAnswer = ShownKept | ShownKeptMessage
+KeeperRequest = AskKept | AskKeptMessages
+KeeperAnswer = ShownKept | ShownKeptMessages
 
 
 def to_hand_in(message: Message) -> Message:
     """Return what of a dropped message goes to keepers: not the attributes it would be routed by."""
     return Message(message.id, message.day, message.tokens[:1], bytes(TRAIL_SIZE), message.body)
+
+
+def first_shown(sizes: Iterable[int]) -> int:
+    """Return how many messages with bodies of these sizes, in order, go into one answer: the first does."""
+    count = taken = 0
+    for size in sizes:
+        taken += size
+        if count and taken > MAX_BODY:
+            break
+        count += 1
+    return count
+
+
+def check_shown(question: AskKeptMessages, answer: ShownKeptMessages) -> None:
+    """Raise a `PeerError` unless all that is shown was asked for, once, and could have been handed in."""
+    asked = set(question.ids)
+    for message in answer.messages:
+        if message.id not in asked or (message.day, message.tokens) != (question.day, (question.trunk,)):
+            raise DecodeError("a keeper shows what it was not asked for")
+        asked.remove(message.id)
+        check_handed_in(message)
 
 
 def check_handed_in(message: Message) -> None:

@@ -22,9 +22,10 @@ class HostWord:
         """Say from now on that it is reached there."""
         self._card = make_host_card(self._identity.seed, self._identity.service, address)
 
-    def standing(self, leases: tuple[bytes, ...], gave_way: int) -> BoxStanding:
+    def standing(self, leases: tuple[bytes, ...], gave_way: int, sought: int | None = None) -> BoxStanding:
         """Return what an owner is told first, of its box and of the host."""
         assert self._card is not None  # connections come to an address
         listed = self._shards.relay(self._relay)
         difficulty = listed.difficulty if listed is not None else 0
-        return BoxStanding(leases, gave_way, self._card, self._identity.parcel_key.public(), difficulty)
+        key = self._identity.parcel_key.public()
+        return BoxStanding(leases, gave_way, self._card, key, difficulty, sought)

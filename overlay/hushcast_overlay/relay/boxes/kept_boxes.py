@@ -7,13 +7,14 @@ from collections.abc import Iterable
 import msgspec
 import trio
 
+from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks
 from hushcast_overlay.relay.lease_store import LeaseStore
-from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.proof_of_work import NEEDED_FROM
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, encode
 from hushcast_protocol.content.hops import HOP_SIZE, Hop
-from hushcast_protocol.overlay.box_frames import Hold, box_lease
+from hushcast_protocol.overlay.box_frames import Hold, SoughtTrunk, box_lease
 from hushcast_protocol.overlay.box_shares import MAX_ALL_BOXES, MAX_BOXES, BoxShares
 from hushcast_protocol.overlay.hops import box_hop, is_box, key_of
 from hushcast_protocol.overlay.leases import Lease
@@ -30,7 +31,7 @@ _BOX = RecordKind(
     "box",
     StateOwner.RELAY,
     holds="boxes that it keeps for others: how many messages gave way, and whether the owner is done with it",
-    lifetime="until no lease leads to it, and nothing waits in it",
+    lifetime="until no lease leads to it, keepers are not asked for it, and nothing waits in it",
     bound=f"{MAX_BOXES:,}",
 )
 _KEY = 32  # bytes
@@ -49,8 +50,9 @@ _decode_box = record_reader(_KeptBox, "box")
 class KeptBoxes:
     """The boxes of one relay."""
 
-    def __init__(self, leases: LeaseStore, spool: Spool, context: Context) -> None:
+    def __init__(self, leases: LeaseStore, spool: Spool, sought: SoughtTrunks, context: Context) -> None:
         self._leases = leases
+        self._sought = sought
         self._spool = spool
         self._env = context.env
         self._store = context.store
@@ -99,11 +101,12 @@ class KeptBoxes:
         """Return the share (0 to 1) of the room for boxes that is taken."""
         return len(self._kept) / MAX_BOXES
 
-    def standing(self, box: bytes) -> tuple[tuple[bytes, ...], int]:
-        """Return which leases lead to a box, and how many messages gave way."""
+    def standing(self, box: bytes) -> tuple[tuple[bytes, ...], int, int | None]:
+        """Return which leases lead to a box, how many messages gave way, and up to which day it seeks."""
         if (kept := self._kept.get(box)) is None:
-            return (), 0
-        return tuple(sorted(self._leases.book.held_for(box_hop(box)))), kept.gave_way
+            return (), 0, None
+        leases = tuple(sorted(self._leases.book.held_for(box_hop(box))))
+        return leases, kept.gave_way, self._sought.last_day(box)
 
     async def hold(self, box: bytes, hold: Hold, paid: bool) -> Lease:
         """Have elements lead to a box, which is made with the first; durable on return.
@@ -122,6 +125,24 @@ class KeptBoxes:
         await self._leases.keep(lease, self._record(box))
         return lease
 
+    async def seek(self, box: bytes, trunks: Iterable[SoughtTrunk], paid: bool) -> list[SoughtTrunk]:
+        """Have keepers asked for what a box lacks of these trunks; return those that are new. Durable.
+
+        Raises what `SoughtTrunks.take` does; `DecodeError` and `Refusal` ("withdrawn"), too, where there is
+        no box yet, or no more.
+        """
+        if (kept := self._kept.get(box)) is None:
+            raise DecodeError("keepers are to be asked for a box before there is one")
+        if kept.is_closed:
+            raise Refusal("withdrawn")
+        taken = self._sought.take(box, trunks, paid)
+        await self._store.write()
+        return taken
+
+    def keeps(self, box: bytes, day: int) -> bool:
+        """Tell whether what waits in a box is kept beyond the day after its own."""
+        return self._sought.keeps(box, day)
+
     async def close(self, box: bytes) -> None:
         """Delete what waits in a box, and drop from now on what comes for it; durable on return.
 
@@ -130,6 +151,7 @@ class KeptBoxes:
         if (kept := self._kept.get(box)) is None:
             return
         kept.is_closed = True
+        self._sought.forget(box)
         self._store.write_soon(self._record(box))
         await self._empty(box)
         if not self._leases.book.held_for(box_hop(box)):
@@ -139,13 +161,15 @@ class KeptBoxes:
     def take(self, placed: Iterable[tuple[Hop, SpooledMessage]]) -> list[tuple[bytes, SpooledMessage]]:
         """Count messages that were spooled for boxes; return those for their owners.
 
-        What comes for a box whose owner is done with it goes to disk all the same, and is deleted then.
+        What comes for a box whose owner is done with it, or what a keeper has shown before, goes to disk all
+        the same, and is deleted then.
         """
         for_owners: list[tuple[bytes, SpooledMessage]] = []
         dropped: list[SpooledMessage] = []
         for hop, item in placed:
             box = key_of(hop)
-            if (kept := self._kept.get(box)) is None or kept.is_closed:
+            kept, message = self._kept.get(box), item.message
+            if kept is None or kept.is_closed or not self._sought.came(box, message.day, message.id):
                 dropped.append(item)
                 continue
             for_owners.append((box, item))
@@ -170,13 +194,15 @@ class KeptBoxes:
     async def lapse(self) -> None:
         """Forget boxes to which nothing leads any more, once leases and the spool have lapsed.
 
-        A lease has its price each day, and a box without one has none: so nobody keeps a place for nothing.
+        A lease has its price each day, and so has a day that is sought: nobody keeps a place for nothing.
         """
+        self._sought.lapse()
         for box in list(self._kept):
             for place in self._shares.waiting(box):
                 if place not in self._spool:
                     self._shares.remove(box, place)
-            if not self._shares.size_of(box) and not self._leases.book.held_for(box_hop(box)):
+            is_held = self._sought.is_kept(box) or self._leases.book.held_for(box_hop(box))
+            if not self._shares.size_of(box) and not is_held:
                 self._forget(box)
             await trio.lowlevel.checkpoint()
 
@@ -205,6 +231,7 @@ class KeptBoxes:
     def _forget(self, box: bytes) -> None:
         if self._kept.pop(box, None) is not None:
             self._counters.add("boxes_forgotten")
+            self._sought.forget(box)
             self._store.write_soon(Change(_BOX, box, None))
 
     def _record(self, box: bytes) -> Change:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import trio
 
@@ -15,7 +15,16 @@ from hushcast_protocol.base import observations
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.proof_of_work import ProofOfWorkCheck
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.overlay.box_frames import Forget, Hold, HoldAnswer, held_out, hold_price
+from hushcast_protocol.overlay.box_frames import (
+    Forget,
+    Hold,
+    HoldAnswer,
+    Seek,
+    SoughtTrunk,
+    check_sought,
+    held_out,
+    hold_price,
+)
 from hushcast_protocol.overlay.frame_directions import FromOwner
 from hushcast_protocol.overlay.frames import Ack, ParcelFrame
 from hushcast_protocol.overlay.leases import Lease
@@ -26,6 +35,8 @@ FIRST_HOLD_WITHIN = 60.0  # seconds in which a key for which nothing is held mak
 
 Held = Callable[[Lease], None]
 """Hears of each lease that is held from now on."""
+Sought = Callable[[Iterable[SoughtTrunk]], None]
+"""Hears of the trunks that were not sought for a box before."""
 
 
 class OwnerRequests:
@@ -38,6 +49,7 @@ class OwnerRequests:
         boxes: KeptBoxes,
         admission: AdmissionControl,
         held: Held,
+        sought: Sought,
         context: Context,
     ) -> None:
         self._relay = relay
@@ -45,6 +57,7 @@ class OwnerRequests:
         self._boxes = boxes
         self._admission = admission
         self._held = held
+        self._sought = sought
         self._env = context.env
         self._counters = context.counters
         self._tracer = context.tracer
@@ -52,20 +65,36 @@ class OwnerRequests:
 
     async def hold(self, box: bytes, frame: Hold) -> HoldAnswer:
         """Have elements lead to a box, durably; made with the first of them."""
+
+        async def hold() -> None:
+            lease = await self._boxes.hold(box, frame, self._is_paid(frame))
+            self._held(lease)
+            self._tracer.observe(
+                observations.Installed(lease.id, lease.mark, lease.day, box, None, len(lease.elements), 0)
+            )
+
+        return await self._admitted(frame, hold)
+
+    async def seek(self, box: bytes, frame: Seek) -> HoldAnswer:
+        """Have keepers asked for what a box lacks, durably."""
+
+        async def seek() -> None:
+            check_sought(frame, self._shards.calendar.day(self._env.now()))
+            self._sought(await self._boxes.seek(box, frame.trunks, self._is_paid(frame)))
+
+        return await self._admitted(frame, seek)
+
+    async def _admitted(self, frame: Hold | Seek, carry_out: Callable[[], Awaitable[None]]) -> HoldAnswer:
         if (refused := self._admission.refusal(frame)) is not None:
             self._counters.add(f"refused_{refused}")
             return HoldAnswer(frame.number, refused)
         try:
-            lease = await self._boxes.hold(box, frame, self._is_paid(frame))
+            await carry_out()
         except PeerError:
             self._counters.add("refused_form")
             return HoldAnswer(frame.number, "form")
         except Refusal as refusal:
             return HoldAnswer(frame.number, counted_refusal(refusal, self._counters))
-        self._held(lease)
-        self._tracer.observe(
-            observations.Installed(lease.id, lease.mark, lease.day, box, None, len(lease.elements), 0)
-        )
         return HoldAnswer(frame.number, None)
 
     async def forget(self, box: bytes, frame: Forget) -> HoldAnswer:
@@ -73,7 +102,7 @@ class OwnerRequests:
         await self._boxes.close(box)
         return HoldAnswer(frame.number, None)
 
-    def _is_paid(self, frame: Hold) -> bool:
+    def _is_paid(self, frame: Hold | Seek) -> bool:
         asked = hold_price(frame, self._shards.least_price(self._relay))
         if frame.stamp is None or not asked:
             return False
@@ -137,6 +166,8 @@ class Owners:
                 self._spawn(self._pass_on, link, frame, link.begin_parcel())
             elif isinstance(frame, Hold):
                 link.answer(await self._requests.hold(link.box, frame))
+            elif isinstance(frame, Seek):
+                link.answer(await self._requests.seek(link.box, frame))
             else:
                 link.answer(await self._requests.forget(link.box, frame))
         return bool(batch)

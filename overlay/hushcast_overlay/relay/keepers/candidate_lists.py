@@ -1,4 +1,4 @@
-"""The candidate lists of one relay: of each day that is open, who may keep what is published on it, on disk.
+"""The candidate lists of one relay: of each day of which something is kept, by whom, on disk.
 
 A relay that was not there when a day began does not know whom the others draw from, and takes no part in it.
 """
@@ -11,7 +11,7 @@ from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT, KeepingRule
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import RelayId, decoder, encode
 from hushcast_protocol.overlay.keepers import MAX_CANDIDATES, Candidates, KeeperDraws, of_shard, of_whole_day
@@ -23,13 +23,13 @@ _KIND = RecordKind(
     "candidates",
     StateOwner.RELAY,
     holds="the relays from which the keepers of a day are drawn",
-    lifetime="until the day has lapsed",
+    lifetime=f"as long as what is published on the day is kept, {MAX_DAYS_KEPT} days after it at most",
 )
 _decode = decoder(Candidates, "candidate list", MAX_CANDIDATES)
 
 
 class CandidateLists:
-    """The candidates of the days that are open, as far as this relay knows them."""
+    """The candidates of days that are open, or kept, as far as this relay knows them."""
 
     def __init__(self, shards: Shards, rosters: RosterKeeper, context: Context) -> None:
         self._shards = shards
@@ -52,13 +52,18 @@ class CandidateLists:
     @property
     def keeping(self) -> KeepingRule:
         """The network's rule by the newest roster."""
-        newest = self._rosters.newest
-        return NOTHING_KEPT if newest is None else newest.keeping
+        return self._rosters.keeping
 
     def keepers(self, day: int, trunk: bytes) -> Collection[RelayId]:
-        """Return the keepers of a trunk on an open day: none by the rule, or where nothing is known."""
+        """Return the keepers of a trunk on a day: none by the rule, or where nothing is known."""
         draws = self._of(day)
         return () if draws is None else draws.of(trunk)
+
+    def shown_by(self, day: int, trunk: bytes) -> Collection[RelayId]:
+        """Return the keepers that a host asks: on a day that is cut, those of its own shard."""
+        if self._shards.is_cut(day) and self._shards.of(day, trunk) is not self._shards.own(day):
+            return ()
+        return self.keepers(day, trunk)
 
     def look(self) -> None:
         """Learn who the candidates of open days are while rosters show it."""
@@ -66,8 +71,8 @@ class CandidateLists:
             self._of(day)
 
     def lapse(self) -> None:
-        """Forget those of days gone by; whoever calls is certain that they are."""
-        first = self._calendar.open_days(self._env.now()).start
+        """Forget those of days of which nothing is kept any more; whoever calls is certain that they are."""
+        first = self._calendar.open_days(self._env.now()).start - self.keeping.days
         for day in [day for day in self._draws if day < first]:
             del self._draws[day]
             self._store.write_soon(Change(_KIND, _key(day), None))

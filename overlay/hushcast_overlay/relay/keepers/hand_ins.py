@@ -7,6 +7,7 @@ lapsed. What waits for keepers takes a share of the spool: beyond it messages ar
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from hushcast_overlay.relay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
@@ -66,6 +67,15 @@ class HandIns:
         self._handed_in[message.id] = None
         if len(self._handed_in) > MAX_HANDED_IN:
             self._handed_in.popitem(last=False)
+        self._send(sends)
+
+    def pass_on(self, message: Message, keepers: Iterable[RelayId]) -> None:
+        """Hand what this relay fetched as a host in to keepers that did not show it; durable soon."""
+        sends = [HopMessage(keeper_hop(one), message) for one in keepers if one != self._relay]
+        if sends and self._has_room(len(message.body) * len(sends)):
+            self._send(sends)
+
+    def _send(self, sends: list[HopMessage]) -> None:
         self._waited_for.update(send.hop for send in sends)
         self._counters.add("messages_handed_in", len(sends))
         self._next_hops.enqueue(self._spool.put(sends))

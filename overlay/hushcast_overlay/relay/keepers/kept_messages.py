@@ -19,11 +19,13 @@ from hushcast_protocol.content.messages import MAX_BODY, TRAIL_SIZE, Message, ch
 from hushcast_protocol.overlay.hops import keeper_hop
 from hushcast_protocol.overlay.keeper_frames import (
     AskKept,
+    AskKeptMessages,
     KeeperAnswer,
     KeeperRequest,
     ShownKept,
-    ShownKeptMessage,
+    ShownKeptMessages,
     check_handed_in,
+    first_shown,
 )
 from hushcast_protocol.overlay.kept_shares import (
     MAX_KEPT,
@@ -171,20 +173,19 @@ class KeptMessages:
         if isinstance(request, AskKept):
             counts = (self._gave_way.get(one, 0) for one in (name, trunk_day(request.day, _OTHERS)))
             return ShownKept(self._shares.ids(name, request.epoch), sum(counts))
-        return ShownKeptMessage(await self._read(name, request.day, request.trunk, request.id))
+        return ShownKeptMessages(await self._read(name, request))
 
-    async def _read(self, name: bytes, day: int, trunk: bytes, message: bytes) -> Message | None:
-        if self._shares.find(name, message) is None:
-            return None
+    async def _read(self, name: bytes, request: AskKeptMessages) -> tuple[Message, ...]:
+        kept = [(one, entry) for one in request.ids if (entry := self._shares.find(name, one)) is not None]
         await self._store.write()  # it may have come a moment ago
-        records = await self._store.scan(_BODY, name + message, limit=1)
-        if not records:
-            return None
-        found = Message(message, day, (trunk,), bytes(TRAIL_SIZE), records[0][1])
-        with suppress(PeerError):  # a damaged disk
-            check_message(found)
-            return found
-        return None
+        shown: list[Message] = []
+        for one, _ in kept[: first_shown(entry.size for _, entry in kept)]:
+            for _, body in await self._store.scan(_BODY, name + one, limit=1):
+                found = Message(one, request.day, (request.trunk,), bytes(TRAIL_SIZE), body)
+                with suppress(PeerError):  # a damaged disk
+                    check_message(found)
+                    shown.append(found)
+        return tuple(shown)
 
     async def lapse(self) -> None:
         """Forget the days that are over for long enough; whoever calls is certain of the time."""

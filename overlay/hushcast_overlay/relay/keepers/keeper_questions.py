@@ -1,0 +1,129 @@
+"""Keeper questions: what a host asks keepers of one trunk and day, anonymously, and what it takes of answers.
+
+Each is over a circuit of its own, so no keeper learns which relay asks. Whoever does not show what it said
+that it keeps is not asked for more. A trunk's keepers are few, and each may lie: what is asked of one, and
+taken in all, is bounded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable
+
+import trio
+
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
+from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.box_shares import MAX_BOX
+from hushcast_protocol.overlay.frame_directions import decode_keeper_answer
+from hushcast_protocol.overlay.keeper_frames import (
+    MAX_SHOWN,
+    AskKept,
+    AskKeptMessages,
+    KeeperAnswer,
+    KeeperRequest,
+    ShownKept,
+    ShownKeptMessages,
+    check_shown,
+)
+from hushcast_runtime.context import Context
+from hushcast_runtime.transports.base import TransportError
+
+MAX_ASKED_AT_ONCE = 16  # questions of one host under way: each is a circuit
+SHOWN_WITHIN = 60.0  # seconds from an open link to the answer: what a keeper takes to write one to a slow tor
+MAX_QUESTIONS = 64  # for bodies, to one keeper in one round: 4,096 of the smallest, more than a box holds
+MAX_BROUGHT = MAX_BOX  # bytes of bodies of one round: more than a box has room for would be for nothing
+
+TakeBrought = Callable[[Message, Collection[RelayId]], Awaitable[None]]
+"""Takes a message that keepers show, and which of those that answered do not show it."""
+
+
+class KeeperQuestions:
+    """What one host asks."""
+
+    def __init__(
+        self, relay: RelayId, connector: Connector, shards: Shards, kept: KeptMessages, context: Context
+    ) -> None:
+        self._relay = relay
+        self._connector = connector
+        self._shards = shards
+        self._kept = kept
+        self._env = context.env
+        self._counters = context.counters
+        self._turns = trio.CapacityLimiter(MAX_ASKED_AT_ONCE)
+
+    async def ids(self, keepers: Iterable[RelayId], question: AskKept) -> dict[RelayId, frozenset[bytes]]:
+        """Ask all keepers for ids; return what those say that answer."""
+        shown: dict[RelayId, frozenset[bytes]] = {}
+
+        async def ask(keeper: RelayId) -> None:
+            answer = await self._ask(keeper, question)
+            if isinstance(answer, ShownKept):
+                shown[keeper] = frozenset(answer.ids)
+
+        async with trio.open_nursery() as nursery:
+            for keeper in keepers:
+                nursery.start_soon(ask, keeper)
+        return shown
+
+    async def bring(
+        self,
+        day: int,
+        trunk: bytes,
+        shown: dict[RelayId, frozenset[bytes]],
+        lacking: Collection[bytes],
+        take: TakeBrought,
+    ) -> bool:
+        """Fetch messages that keepers said they keep; return whether nothing is left but what nobody shows.
+
+        What most of them keep comes first: a liar's inventions come last.
+        """
+        votes = Counter(one for ids in shown.values() for one in ids if one in lacking)
+        wanted = dict.fromkeys(one for one, _ in votes.most_common())
+        left = dict.fromkeys(self._env.sample(sorted(shown), len(shown)), MAX_QUESTIONS)
+        taken = 0
+        while wanted:
+            holders = [keeper for keeper in left if any(one in shown[keeper] for one in wanted)]
+            if not holders:
+                return True
+            keeper = next((one for one in holders if next(iter(wanted)) in shown[one]), holders[0])
+            if taken >= MAX_BROUGHT or not left[keeper]:
+                return False
+            left[keeper] -= 1
+            ids = tuple([one for one in wanted if one in shown[keeper]][:MAX_SHOWN])
+            answer = await self._ask(keeper, AskKeptMessages(day, trunk, ids))
+            if not isinstance(answer, ShownKeptMessages) or not answer.messages:
+                del left[keeper]
+                continue
+            for message in answer.messages:
+                del wanted[message.id]
+                taken += len(message.body)
+                await take(message, [one for one in shown if message.id not in shown[one]])
+        return True
+
+    async def _ask(self, keeper: RelayId, question: KeeperRequest) -> KeeperAnswer | None:
+        """Return a keeper's answer, `None` where there is none that could be an honest one's."""
+        try:
+            async with self._turns:
+                answer = await self._answer(keeper, question)
+            if isinstance(answer, ShownKeptMessages) != isinstance(question, AskKeptMessages):
+                raise DecodeError("a keeper answers another question")
+            if isinstance(question, AskKeptMessages) and isinstance(answer, ShownKeptMessages):
+                check_shown(question, answer)
+        except (TransportError, PeerError):
+            self._counters.add("keepers_silent")
+            return None
+        return answer
+
+    async def _answer(self, keeper: RelayId, question: KeeperRequest) -> KeeperAnswer:
+        if keeper == self._relay:
+            return await self._kept.answer(question)
+        self._counters.add("keepers_asked")
+        if (listed := self._shards.relay(keeper)) is None:
+            raise TransportError("no roster lists it any more")
+        connector, address = self._connector, listed.address
+        return await connector.ask(keeper, address, question, decode_keeper_answer, SHOWN_WITHIN, False)

@@ -1,0 +1,89 @@
+"""Left trunks: what an owner leaves with its host, so that it has all that keepers have after two weeks away.
+
+The host in use has the trunks of the days to come; each day one is added, at the box's moment. A host that
+has none for days on which it was not this one's, or lost them, is asked for these days as a whole.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from hushcast_overlay.routes.host_link import HostLink
+from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_overlay.routes.route_box import RouteBox
+from hushcast_overlay.routes.route_records import RouteRecords
+from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
+from hushcast_protocol.overlay.box_frames import SoughtTrunk
+from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
+from hushcast_runtime.transports.base import TransportError
+
+DAYS_AHEAD = MAX_DAYS_KEPT  # days to come whose trunks a host has: who is away for longer finds days missing
+
+
+class LeftTrunks:
+    """What one daemon's hosts have of it to ask keepers by."""
+
+    def __init__(self, shards: Shards, records: RouteRecords, context: Context) -> None:
+        self._shards = shards
+        self._calendar = shards.calendar
+        self._records = records
+        self._env = context.env
+        self._spawn = context.spawn
+
+    def begin(self, box: RouteBox, route: OverlayRoute, link: HostLink) -> None:
+        """Leave trunks with a host that has the box, for as long as there is the link."""
+        known = box.host(link.host.id)
+        if known.leaving is not link:
+            known.leaving = link
+            self._spawn(self._leave_all, box, route, link)
+
+    async def _leave_all(self, box: RouteBox, route: OverlayRoute, link: HostLink) -> None:
+        left = link.standing.sought
+        while link.is_open and not box.is_ended:
+            is_used = box.hosts.current == link.host.id
+            if is_used and self._shards.keeping.keepers:
+                left = await self._leave(box, route, link, left)
+            await trio.sleep(self._until_renewal(box))
+
+    async def _leave(
+        self, box: RouteBox, route: OverlayRoute, link: HostLink, left: int | None
+    ) -> int | None:
+        """Leave what a host lacks, where `left` is the last day that it has; return which is then."""
+        today = self._calendar.day(self._env.now())
+        first, last = self._first(box, left, today), today + DAYS_AHEAD
+        trunks = []
+        for day in range(first, last + 1):
+            tokens = await route.wanted.tokens(day)
+            trunks.append(SoughtTrunk(day, tokens.trunk, is_whole=day != today or first < today))
+        if not trunks:
+            return left
+        try:
+            refused = await link.seek(tuple(trunks))
+        except TransportError:
+            link.end()
+            return left
+        if refused is not None:
+            log.warning("a host does not ask keepers for a box", reason=refused)
+            return left
+        box.host(link.host.id).sought = last
+        await self._records.keep_box(route.wanted.name, box)
+        return last
+
+    def _first(self, box: RouteBox, left: int | None, today: int) -> int:
+        """Return the first day whose trunk a host is to have.
+
+        Where it has none, that is the last day on which its owner left trunks with any host of the box.
+        """
+        if left is not None:
+            return max(left + 1, today - MAX_DAYS_KEPT)
+        renewed = max(known.sought for known in box.at.values()) - DAYS_AHEAD
+        return max(renewed, today - MAX_DAYS_KEPT) if renewed >= 0 else today
+
+    def _until_renewal(self, box: RouteBox) -> float:
+        """Return the seconds until a day is added."""
+        now = self._env.now()
+        midnight = self._calendar.day_start(self._calendar.day(now) + 1)
+        moment = midnight - box.renewal * self._calendar.day_seconds
+        return (moment if moment > now else moment + self._calendar.day_seconds) - now

@@ -1,0 +1,299 @@
+"""Hosts ask keepers for what their boxes lack: what was published is there after two weeks away."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import trio
+from hosted_network import box_of, drop_everywhere, hosts_of, in_use, subscribed
+from kept_network import all_kept, has, keepers_of, kept_network, kept_of, next_day
+from owner_end import OwnerEnd, drop, leads_to, message
+from small_network import EPOCH_SECONDS, Node, SmallNetwork, until
+
+from hushcast_overlay.relay.keepers.inquiries import AGAIN_AFTER, FIRST, LAST
+from hushcast_overlay.routes.left_trunks import DAYS_AHEAD
+from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.frames import Receipt
+from hushcast_protocol.overlay.keeper_frames import AskKept
+from hushcast_protocol.overlay.profile import Root
+
+LONG = 10 * EPOCH_SECONDS  # seconds of an epoch in which much is dropped
+ASKED_WITHIN = 2.5 * EPOCH_SECONDS  # seconds until the epoch of now has been asked for
+
+
+async def seeking(net: SmallNetwork, subscriber: Node) -> Node:
+    """Subscribe; return the host, once it has the trunks of the days to come."""
+    await subscribed(subscriber)
+    host = in_use(net, subscriber)
+    until_day = net.calendar.day(net.now) + DAYS_AHEAD
+    await until(lambda: box_of(subscriber).at[host.id].sought == until_day, 120, "trunks are left")
+    return host
+
+
+async def owner_at(net: SmallNetwork, host: Node, *days: int, is_whole: bool = False) -> OwnerEnd:
+    """An owner whose host seeks for its box."""
+    owner = OwnerEnd(net, host)
+    await owner.attach()
+    await owner.hold()
+    assert await owner.seek(*days, is_whole=is_whole) is None
+    return owner
+
+
+def apart(net: SmallNetwork, one: Message) -> Node:
+    """A relay that does not keep a message."""
+    return next(relay for relay in net.relays if relay not in keepers_of(net, one))
+
+
+def questions(net: SmallNetwork) -> list[tuple[float, str, AskKept]]:
+    """What keepers are asked from now on: when, which, and for what."""
+    asked: list[tuple[float, str, AskKept]] = []
+
+    def listen(node: Node) -> None:
+        kept: Any = kept_of(node)
+        answer = kept.answer
+
+        async def answered(request: Any) -> Any:
+            if isinstance(request, AskKept):
+                asked.append((net.now, node.name, request))
+            return await answer(request)
+
+        kept.answer = answered
+
+    for node in net.relays:
+        listen(node)
+    return asked
+
+
+@pytest.mark.slow
+async def test_who_was_away_for_thirteen_days_of_fourteen_finds_all_of_it() -> None:
+    async with kept_network(clients=1, root=Root.HOST) as net:
+        subscriber, *_ = net.clients
+        host = await seeking(net, subscriber)
+        await subscriber.stop()
+        sent = [b"%d" % number for number in range(1000)]
+        for day in range(13):
+            await next_day(net, epochs=2 + day)
+            await drop_everywhere(net, *sent[day::13])
+            if day == 6:
+                await host.restart()
+        await next_day(net)
+        await subscriber.start()
+        ear = await subscriber.listen()
+        await ear.hears(1000, within=60.0)
+        assert sorted(ear.payloads) == sorted(sent)
+        assert ear.feed.lost() == 0
+        assert net.count("messages_lost_hosts") == net.count("keepers_silent") == 0
+        await trio.sleep(2 * EPOCH_SECONDS)
+        await subscriber.restart()
+        await trio.sleep(2 * EPOCH_SECONDS)
+        assert len((await subscriber.listen()).heard) == 0, "nothing is shown twice"
+
+
+def loses_all(node: Node) -> None:
+    """Have a relay lose what passes it, as origin, in trees and as a keeper, and say that it has it."""
+    relay: Any = node.daemon.overlay.relay
+
+    async def dropped(one: Message) -> Receipt:
+        await trio.lowlevel.checkpoint()
+        return Receipt("accepted")
+
+    async def forwarded(messages: list[Message], previous: bytes, only: Any = None) -> list[int]:
+        await trio.lowlevel.checkpoint()
+        return []
+
+    relay.drops.take = dropped
+    relay.forwarding.take = forwarded
+    relay.kept._take = lambda *_: True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bad", [2, 4])
+async def test_of_what_an_honest_origin_took_nothing_lacks_after_an_epoch(bad: int) -> None:
+    """Of twenty relays 10 and 20 % lose everything, those that most of the tree goes through.
+
+    Each message has one origin, where publications have two.
+    """
+    async with kept_network(relays=20, clients=1, epoch=LONG, root=Root.HOST) as net:
+        subscriber, *_ = net.clients
+        host = await seeking(net, subscriber)
+        children = subscriber.route().on(net.calendar.day(net.now))[0].installation.tree.children
+        others = [relay for relay in net.relays if relay is not host]
+        hostile = sorted(others, key=lambda relay: -len(children.get(relay.id, ())))[:bad]
+        for relay in hostile:
+            loses_all(relay)
+        ear = await subscriber.listen()
+        await trio.sleep(AGAIN_AFTER + 5)  # until the first questions are over
+        sent = {b"%d" % number: net.relays[number % 20] for number in range(100)}
+        await drop_everywhere(net, *sent)
+        await trio.sleep(5)
+        by_tree = len(ear.payloads)
+        await trio.sleep(2.5 * LONG)
+        assert sorted(ear.payloads) == sorted(one for one, origin in sent.items() if origin not in hostile)
+        assert by_tree < 0.7 * len(ear.payloads), "the tree alone loses what passes them"
+
+
+@pytest.mark.slow
+async def test_a_host_asks_the_same_whether_or_not_the_owner_is_there() -> None:
+    """In number, windows and moments; for two days, while messages come."""
+    seen: list[list[int]] = []
+    for stays in (True, False):
+        async with kept_network(clients=1, root=Root.HOST) as net:
+            subscriber, *_ = net.clients
+            await seeking(net, subscriber)
+            await net.sleep_until(net.calendar.epoch_start(net.calendar.epoch(net.now) + 4))
+            asked = questions(net)
+            if not stays:
+                await subscriber.stop()
+            for _ in range(40):
+                await drop_everywhere(net, b"one", b"two")
+                await trio.sleep(EPOCH_SECONDS)
+            for moment, _, question in asked:
+                assert question.epoch is not None
+                into = moment / EPOCH_SECONDS - question.epoch - 1
+                assert FIRST <= into <= LAST + 0.1, "the epoch before, whole"
+            assert len({(name, question) for _, name, question in asked}) == len(asked)
+            counts = Counter(question.epoch or 0 for _, _, question in asked)
+            seen.append([counts[epoch] for epoch in sorted(counts)])
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.slow
+async def test_what_came_just_before_a_subscription_comes_within_a_minute_though_no_tree_leads_there() -> (
+    None
+):
+    async with kept_network(clients=0, epoch=LONG) as net:
+        day = net.calendar.day(net.now)
+        before, during = message(day), message(day)
+        host = apart(net, before)
+        origin = next(relay for relay in net.relays if relay is not host)
+        await drop(net, origin, before)
+        await all_kept(net, before)
+        asked = questions(net)
+        owner = await owner_at(net, host)
+        await owner.hears(before, within=5)
+        await drop(net, origin, during)
+        await owner.hears(during, within=AGAIN_AFTER + 5)
+        assert {question.epoch for _, _, question in asked} == {net.calendar.epoch(net.now)}
+        assert len(owner.heard) == 2
+
+
+@pytest.mark.slow
+async def test_each_message_comes_once_by_tree_or_keepers_over_midnight_and_restarts_of_the_host() -> None:
+    async with kept_network(clients=0) as net:
+        day = net.calendar.day(net.now)
+        sent = [message(day)]
+        host = apart(net, sent[0])
+        top, other = [relay for relay in net.relays if relay is not host][:2]
+        owner = await owner_at(net, host, day, day + 1)
+        await leads_to(net, top, host)
+        await drop(net, top, sent[0])
+        await owner.hears(sent[0], within=10)
+        midnight = net.calendar.day_start(day + 1)
+        await net.sleep_until(midnight - 1.0)
+        last = message(day)
+        await drop(net, other, last)
+        await net.sleep_until(midnight + 1.0)
+        first, straggler = message(day + 1), message(day)
+        await drop(net, other, first, straggler)
+        await owner.detach()
+        await host.restart()
+        await trio.sleep(ASKED_WITHIN)
+        await host.restart()
+        await owner.attach()
+        await owner.hears(*sent, last, first, straggler, within=ASKED_WITHIN)
+        await trio.sleep(3 * EPOCH_SECONDS)
+        assert len(owner.heard) == len(owner.ids) == 4
+
+
+@pytest.mark.slow
+async def test_a_box_keeps_what_keepers_keep_and_lasts_until_its_last_day() -> None:
+    async with kept_network(clients=0) as net:
+        day = net.calendar.day(net.now)
+        one = message(day)
+        host = apart(net, one)
+        owner = await owner_at(net, host, *range(day, day + 4))
+        await owner.detach()
+        await drop(net, net.relays[0], one)
+        for _ in range(3):
+            await next_day(net)
+        assert owner.waiting() > 0, "a day longer than a box keeps what is not sought"
+        boxes = host.daemon.overlay.relay.boxes  # type: ignore[union-attr]
+        await owner.attach()
+        assert owner.standings[-1].sought == day + 3
+        await owner.hears(one)
+        await owner.detach()
+        for _ in range(2):
+            await next_day(net)
+        assert owner.box not in boxes
+        await owner.attach()
+        assert owner.standings[-1].sought is None
+
+
+@pytest.mark.slow
+async def test_a_keeper_that_was_away_is_handed_what_the_others_show() -> None:
+    async with kept_network(relays=12, clients=0) as net:
+        day = net.calendar.day(net.now)
+        one = message(day)
+        keepers, host = keepers_of(net, one), apart(net, one)
+        origin = next(relay for relay in net.relays if relay not in (*keepers, host))
+        await owner_at(net, host, day)
+        lacks = next(keeper for keeper in keepers)
+        kept: Any = kept_of(lacks)
+        take, kept._take = kept._take, lambda *_: True
+        await drop(net, origin, one)
+        await until(lambda: all(has(keeper, one) for keeper in keepers if keeper is not lacks), 30)
+        kept._take = take
+        await until(lambda: has(lacks, one), ASKED_WITHIN)
+
+
+@pytest.mark.slow
+async def test_another_host_is_asked_for_the_days_that_the_first_took_with_it() -> None:
+    async with kept_network(relays=12, clients=1, root=Root.HOST) as net:
+        subscriber, *_ = net.clients
+        first = await seeking(net, subscriber)
+        second = hosts_of(net, subscriber)[1]
+        await subscriber.stop()
+        await next_day(net)
+        await next_day(net)
+        await drop_everywhere(net, b"yesterday")
+        await next_day(net)
+        await first.stop()
+        await drop_everywhere(net, b"today")
+        await subscriber.start()
+        ear = await subscriber.listen()
+        await until(lambda: in_use(net, subscriber) is second, 8 * EPOCH_SECONDS)
+        assert sorted(await ear.hears(2, within=ASKED_WITHIN)) == [b"today", b"yesterday"]
+
+
+@pytest.mark.slow
+async def test_a_host_that_lost_its_boxes_is_asked_for_the_days_as_a_whole() -> None:
+    async with kept_network(relays=12, clients=1, root=Root.HOST) as net:
+        subscriber, *_ = net.clients
+        host = await seeking(net, subscriber)
+        await subscriber.stop()
+        await drop_everywhere(net, b"one", b"two")
+        await trio.sleep(2)
+        await host.stop()
+        for kind in ("box", "sought", "lease", "spool", "spool-body"):
+            host.store._records.pop(kind, None)  # type: ignore[attr-defined]
+        await host.start()
+        await next_day(net)
+        await subscriber.start()
+        ear = await subscriber.listen()
+        assert sorted(await ear.hears(2, within=8 * EPOCH_SECONDS)) == [b"one", b"two"]
+
+
+async def test_where_nothing_is_kept_nothing_is_left_with_a_host() -> None:
+    async with kept_network(relays=6, clients=1, keeping=NOTHING_KEPT, root=Root.HOST) as net:
+        subscriber, *_ = net.clients
+        await subscribed(subscriber)
+        await trio.sleep(EPOCH_SECONDS)
+        assert box_of(subscriber).at[in_use(net, subscriber).id].sought == -1
+        owner = OwnerEnd(net, net.relays[0])
+        await owner.attach()
+        await owner.hold()
+        assert await owner.seek() == "quota"
+        assert net.count("keepers_asked") == 0
