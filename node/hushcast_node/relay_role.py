@@ -151,9 +151,9 @@ def make_relay(
     requests = OwnerRequests(relay, shards, boxes, admission, box_came, inquiries.sought, context)
     owners = Owners(boxes, box_links, requests, strangers, context)
     incoming = IncomingConnections(identity.seed, connector, shards, peers, strangers, owners, children)
+    own_parts = (relay, leases, peers, forwarding, drops, parcels, admission)
     around = (incoming, kept_links, candidates, kept, hand_ins)
-    hosting = (boxes, box_links, host_word, moved, sought, inquiries)
-    return RelayRole(relay, leases, peers, forwarding, drops, parcels, admission, *around, *hosting)
+    return RelayRole(*own_parts, *around, boxes, box_links, host_word, moved, sought, inquiries)
 
 
 def _hearers(
