@@ -16,7 +16,7 @@ from hushcast_protocol.devices.shared_entries import DeviceValue
 from hushcast_testnet import testnet
 from soak.devices import opened_with, play_devices
 
-EPOCH_SECONDS = 15
+EPOCH_SECONDS = 10
 
 
 @pytest.fixture
