@@ -134,6 +134,7 @@ async def test_what_is_tried_again_is_traced_once(monkeypatch: pytest.MonkeyPatc
         traced: list[str] = []
         assert relay.daemon.overlay.relay is not None
         tracer = NoTracer()
+        monkeypatch.setattr(tracer, "is_on", True)
         monkeypatch.setattr(tracer, "observe", lambda observed: traced.append(kind_of(type(observed))))
         relay.daemon.overlay.relay.forwarding._tracer = tracer
         sent = await drop_honest(net, relay)

@@ -37,11 +37,11 @@ async def test_a_program_that_runs_keeps_its_state(tmp_path: Path) -> None:
 
 async def test_a_newer_state_is_not_touched(tmp_path: Path) -> None:
     file, state = written(tmp_path, NODE), tmp_path / "state"
-    give_state(state, version=2)
+    give_state(state, version=3)
     refused = await hushcast("admin", "step-back", "--config", file)
     assert refused.code == 2
     assert "hushcast admin step-back" in refused.error, "of the program that wrote it"
-    assert kept_version(state) == 2
+    assert kept_version(state) == 3
 
 
 async def test_where_there_is_no_state_none_is_made(tmp_path: Path) -> None:

@@ -368,7 +368,7 @@ async def test_a_relay_that_forges_is_shut_out_and_what_was_good_counts() -> Non
     async with network_that_stays_healthy() as (net, _):
         (planned,) = net.clients[0].route().planned.values()
         tree = planned.installation.tree
-        child = next(node for node in net.relays if tree.parents[node.id] is not None)
+        child = next(node for node in net.relays if tree.parents.get(node.id) is not None)
         top = net.relay(tree.parents[child.id])  # type: ignore[arg-type]
         assert child.identity is not None
         channel = await net.knock(top, child.identity.seed)
@@ -383,7 +383,7 @@ async def test_a_relay_whose_bytes_are_altered_is_shut_out_and_what_was_good_cou
     async with network_that_stays_healthy() as (net, _):
         (planned,) = net.clients[0].route().planned.values()
         tree = planned.installation.tree
-        child = next(node for node in net.relays if tree.parents[node.id] is not None)
+        child = next(node for node in net.relays if tree.parents.get(node.id) is not None)
         top = net.relay(tree.parents[child.id])  # type: ignore[arg-type]
         assert child.identity is not None
         opened = top.count("links_opened")

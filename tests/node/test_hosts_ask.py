@@ -188,6 +188,7 @@ async def test_each_message_comes_once_by_tree_or_keepers_over_midnight_and_rest
         host = apart(net, sent[0])
         top, other = [relay for relay in net.relays if relay is not host][:2]
         owner = await owner_at(net, host, day, day + 1)
+        await owner.hold(top)
         await leads_to(net, top, host)
         await drop(net, top, sent[0])
         await owner.hears(sent[0], within=10)

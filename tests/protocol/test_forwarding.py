@@ -662,9 +662,10 @@ def test_what_waits_for_a_next_hop_follows_its_lease_and_no_other_and_goes_nowhe
     seat.lease(1, ONE, D)
     assert seat.router.moved(message, TO_B, NOW) == [], "that of another lease"
     assert seat.router.moved(message, TO_A, NOW) == [TO_D]
-    assert seat.router.moved(message, TO_A, NOW) == []
     other = small_message((TWO,), number=1)
     assert seat.router.moved(other, TO_A, NOW) == [], "no message of this lease"
     assert not seat.memory.knows(other.id, TWO)
     seat.lease(1, ONE, D)
     assert seat.router.moved(small_message((ONE,), number=2), TO_A, NOW) == [TO_D], "said again, not moved"
+    assert seat.leases.settle(bytes([1]) * 16, TO_A) is not None
+    assert seat.router.moved(message, TO_A, NOW) == [], "all that waited has followed"

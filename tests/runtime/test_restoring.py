@@ -145,6 +145,8 @@ READ_WITHOUT = {
     "local/hushcast_local/inbox.py": "what was judged at the start",
     "local/hushcast_local/inbox_records.py": "keys, to forget them",
     "node/hushcast_node/upgrade.py": "the layout of before",
+    "overlay/hushcast_overlay/relay/lease_store.py": "the layout of before",
+    "overlay/hushcast_overlay/routes/route_records.py": "the layout of before",
     "overlay/hushcast_overlay/relay/intake.py": "what was judged at the start",
     "overlay/hushcast_overlay/rosters.py": "keys, to forget them",
     "runtime/hushcast_runtime/processes/own_address.py": "an address that does not parse is drawn anew",

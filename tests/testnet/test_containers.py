@@ -14,7 +14,7 @@ import hushcast
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.local_sockets import MAX_PATH
-from hushcast_testnet import testnet
+from hushcast_testnet import inventory, testnet
 from hushcast_testnet.chaos.container_breaker import container_breaker
 from hushcast_testnet.chaos.fault_plan import KINDS, Fault
 from hushcast_testnet.containers.compose import (
@@ -26,7 +26,7 @@ from hushcast_testnet.containers.compose import (
 )
 from hushcast_testnet.containers.container_backend import ContainerBackend
 from hushcast_testnet.containers.engine import Engine, find_engine
-from hushcast_testnet.inventory import Testnet, Transport
+from hushcast_testnet.inventory import Transport
 from hushcast_testnet.layouts import OverlayLayout
 from hushcast_testnet.testnet import BackendName
 from hushcast_testnet.tor.distance import Distance
@@ -105,7 +105,7 @@ def test_containers_want_tor_and_no_more_daemons_than_their_network_has_room_for
     async def prepare() -> None:
         many = OverlayLayout(300, 0).members(tmp_path)
         await ContainerBackend(tmp_path, breakable=False).prepare(
-            Testnet("tor", 30, 0.0, [], None), many, lambda **changes: None, lambda text: None
+            inventory.Testnet("tor", 30, 0.0, [], None), many, lambda **changes: None, lambda text: None
         )
 
     with pytest.raises(UsageError, match="200"):

@@ -41,9 +41,12 @@ class BoxRemainders:
         return self._over(known) > self._env.now()
 
     def _over(self, known: AtHost) -> float:
-        """Return when nothing waits at a host any more: after a day, or where it seeks when keepers end."""
-        days = self._shards.keeping.days if known.sought >= known.held else HOSTS_DAYS
-        return self._calendar.day_start(known.held + 1 + days)
+        """Return when nothing waits at a host any more."""
+        return self._calendar.day_start(known.held + 1 + self._days(known))
+
+    def _days(self, known: AtHost) -> int:
+        """Return for how many days more a host has what came on one: as long as keepers, where it seeks."""
+        return self._shards.keeping.days if known.sought >= known.held else HOSTS_DAYS
 
     def is_due(self, known: AtHost) -> bool:
         """Tell whether a host that is not in use is to be asked for what waits there."""
@@ -73,7 +76,7 @@ class BoxRemainders:
         known, today = box.host(relay), self._calendar.day(self._env.now())
         if known.seen == today or not self._env.is_certain():
             return
-        if 0 <= known.seen <= known.held and known.seen + HOSTS_DAYS < today:
+        if 0 <= known.seen <= known.held and known.seen + self._days(known) < today:
             log.warning("what waited at a host comes no more")
             route.wanted.lose(None)
         known.seen = today

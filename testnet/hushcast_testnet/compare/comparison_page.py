@@ -55,7 +55,7 @@ def files(measurements: Sequence[Measurement], model: Mapping[str, Any]) -> dict
         parts.append('<div class="pair">')
         for profile in profiles:
             curves = curves_of(measurements, profile, number)
-            condition = _condition(model["settings"], profile)
+            condition = _condition(model["settings"])
             name = f"figure{number}-{profile}.svg"
             drawn[name] = figure(f"Figure {number}, {profile}{condition}", x_label, curves)
             words = "".join(
@@ -70,7 +70,7 @@ def files(measurements: Sequence[Measurement], model: Mapping[str, Any]) -> dict
     return drawn
 
 
-def _condition(settings: Mapping[str, Any], profile: str) -> str:
+def _condition(settings: Mapping[str, Any]) -> str:
     """Return what a caption adds: how used the network is, and what else was asked for."""
     said = ["links open" if settings["links"] == "warm" else "links that nobody has opened"]
     if settings["distance"]:
