@@ -41,6 +41,8 @@ class OverlayLayout:
     directories: int = 1
     shard_size: int | None = None
     """Relays of a shard, where several directories are to cut the network."""
+    keepers: int | None = None
+    """How many relays keep what is published, where several directories agree on that."""
     carrier: CarrierName = "overlay"
 
     def members(self, directory: Path) -> list[Member]:
@@ -66,7 +68,7 @@ class OverlayLayout:
         joined = written[0]
         if self.directories > 1:
             # Each draws its key and address at its first start; only then can it be told of the others.
-            listed = authorities_lines(written, self.directories // 2 + 1, self.shard_size)
+            listed = authorities_lines(written, self.directories // 2 + 1, self.shard_size, self.keepers)
             for head in heads:
                 await builder.restart(head, keys, [*network, *listed])
             joined = await builder.written(heads[0], NETWORK_FILE, ["network.authorities"])
@@ -80,10 +82,13 @@ class OverlayLayout:
         return bool(described.get("ready")) and roster.get("relays") == self.relays
 
 
-def authorities_lines(written: Iterable[str], quorum: int, shard_size: int | None = None) -> list[str]:
+def authorities_lines(
+    written: Iterable[str], quorum: int, shard_size: int | None = None, keepers: int | None = None
+) -> list[str]:
     """Return the settings of directories that agree, from what each wrote as `network.toml` alone."""
     lines = ["[authorities]", f"quorum = {quorum}"]
     lines += [] if shard_size is None else [f"shard_size = {shard_size}"]
+    lines += [] if keepers is None else [f"keepers = {keepers}"]
     for text in written:
         network = tomllib.loads(text)["network"]
         lines += ["[[authorities.members]]", f"key = {toml_text(network['directory_key'])}"]
@@ -243,6 +248,7 @@ def layout_of(
     with_tomography: bool = False,
     directories: int | None = None,
     shard_size: int | None = None,
+    keepers: int | None = None,
 ) -> Layout:
     """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
     if edges is not None and carrier != "brokers":
@@ -259,12 +265,15 @@ def layout_of(
         raise UsageError("directories are the overlay's: --authorities goes without --carrier")
     if shard_size is not None and (directories is None or directories < 2):
         raise UsageError("one directory cuts no network: --shard-size goes with --authorities 2 or more")
+    if keepers is not None and (directories is None or directories < 2):
+        raise UsageError("directories agree on who keeps: --keepers goes with --authorities 2 or more")
     if carrier == "overlay":
         if proxies is not None:
             raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
         clients = 2 if clients is None else clients
         relays = 10 if nodes is None else nodes
-        return OverlayLayout(relays, clients, profile or "hardened", directories or 1, shard_size)
+        agreed = (directories or 1, shard_size, keepers)
+        return OverlayLayout(relays, clients, profile or "hardened", *agreed)
     if clients is not None:
         system = "the central system" if carrier == "central" else "a network of brokers"
         raise UsageError(f"nodes of {system} are all clients: give their number as --nodes")

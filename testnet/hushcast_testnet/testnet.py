@@ -59,20 +59,20 @@ def up(
     with_tomography: bool = False,
     authorities: int | None = None,
     shard_size: int | None = None,
+    keepers: int | None = None,
     distance: Distance = NEAR,
     observe_links: bool = False,
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
     On the overlay `nodes` are relays, and `clients` stand beside them; of several `authorities` more than
-    half agree on each roster, and cut the network into shards of `shard_size` relays if it is large enough.
-    Of a server with `proxies`, and of brokers with `edges`, all are clients; `with_tomography` brokers have a
-    service. Overlays and central systems have a `profile`, `hardened` unless given; brokers under the
-    `privacy` `full`, with `layers`, and perhaps `aggregation`. `with_gateways` starts an MQTT gateway beside
-    each client. In a `breakable` one clocks can be set wrong and, on `tcp`, connections be cut and delayed.
-    At a `distance` all connections between tors take that long; with `observe_links` what passes on daemons'
-    lines is traced. Returns when every daemon is ready and holds the roster of all relays, or the tree of all
-    brokers. Raises a `HushcastError`; whatever ends it early, nothing is left running.
+    half agree on each roster, cut the network into shards of `shard_size` relays if it is large enough, and
+    have `keepers` keep what is published on a topic. Of a server with `proxies`, and of brokers with `edges`,
+    all are clients; `with_tomography` brokers have a service. Overlays and central systems have a `profile`,
+    brokers under the `privacy` `full`, with `layers`, and perhaps `aggregation`. `with_gateways` starts an
+    MQTT gateway beside each client. In a `breakable` one clocks and connections can be broken. At a
+    `distance` connections between tors take that long; with `observe_links` what passes on daemons' lines is
+    traced. Returns when every daemon is ready. Raises a `HushcastError`; nothing is left running then.
     """
     directory = directory.absolute()
     layout = layout_of(
@@ -88,6 +88,7 @@ def up(
         with_tomography,
         authorities,
         shard_size,
+        keepers,
     )
     _check_apart(transport, backend, distance, observe_links)
     chosen: Backend

@@ -136,5 +136,6 @@ async def test_nobody_is_subscribed_while_all_at_the_top_refuse() -> None:
         refusing = False
         ear = await net.clients[0].listen()
         assert ear.feed.nodes > net.seats - len(tops), "one at the top confirmed"
-        # Who refused in that round is told again in the next epoch.
-        await until(lambda: ear.feed.nodes == net.seats, 2 * net.epoch)
+        await until(
+            lambda: planned.nodes == net.seats, 2 * net.epoch, "who refused in that round is told again"
+        )

@@ -12,6 +12,7 @@ import pytest
 
 from hushcast_directory.server.settings import DirectorySettings
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.central.network import MAX_PROXIES
 from hushcast_runtime.processes.config import NetworkSection, parse_settings
 from hushcast_runtime.processes.network_file import network_section
@@ -76,6 +77,8 @@ def test_numbers_that_are_not_given_are_the_usual_ones() -> None:
     for directories in (None, 1):
         with pytest.raises(UsageError, match="--authorities 2 or more"):
             layout_of("overlay", 9, 0, None, directories=directories, shard_size=4)
+        with pytest.raises(UsageError, match="--authorities 2 or more"):
+            layout_of("overlay", 9, 0, None, directories=directories, keepers=3)
     assert layout_of("central", None, None, None) == CentralLayout(6, 2)
     assert layout_of("central", 4, None, 5) == CentralLayout(4, 5)
 
@@ -89,7 +92,7 @@ def test_several_directories_stand_beside_each_other() -> None:
 
 
 async def test_directories_are_told_of_each_other_and_nodes_of_all() -> None:
-    layout, builder = OverlayLayout(2, 1, directories=3, shard_size=7), Telling()
+    layout, builder = OverlayLayout(2, 1, directories=3, shard_size=7, keepers=3), Telling()
     await layout.start(builder, layout.members(HERE))  # type: ignore[arg-type]
     assert builder.started == ["directory-1", "directory-2", "directory-3"]
     assert set(builder.restarted) == set(builder.started)
@@ -100,6 +103,7 @@ async def test_directories_are_told_of_each_other_and_nodes_of_all() -> None:
         assert sitting is not None
         assert len(sitting.authorities.members) == 3
         assert sitting.authorities.shard_size == 7
+        assert sitting.authorities.keeping == KeepingRule(3)
         assert sitting.authorities.quorum == 2
     assert builder.nodes == dict.fromkeys(("relay-1", "relay-2", "client-1"), "network.authorities")
 

@@ -26,6 +26,7 @@ from hushcast_cli.testnets.simulate import simulate
 from hushcast_cli.testnets.watch import watch
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.keeping_rule import MAX_KEEPERS
 from hushcast_protocol.overlay.profile import PROFILES
 from hushcast_runtime.wording import counted
 
@@ -63,6 +64,12 @@ def testnet() -> None:
     help="Directories, of which more than half agree on each roster.  [default: 1]",
 )
 @shard_size_option()
+@click.option(
+    "--keepers",
+    type=click.IntRange(0, MAX_KEEPERS),
+    metavar="K",
+    help="With --authorities: relays that keep what is published on a topic, a third at most.  [default: 0]",
+)
 @click.option(
     "--proxies",
     type=click.IntRange(min=2),
