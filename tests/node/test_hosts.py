@@ -226,7 +226,7 @@ async def test_while_nobody_knows_of_a_box_its_second_host_is_tried_soon() -> No
         subscriber, other = net.clients
         await subscribed(subscriber)
         store = copied(other)
-        for seed in range(20):  # until a draw begins with the relay that is away
+        for seed in range(80):  # until a draw begins with the relay that is away
             other.store = store
             away = net.relays[0]
             if away.is_up:
@@ -241,7 +241,7 @@ async def test_while_nobody_knows_of_a_box_its_second_host_is_tried_soon() -> No
                 await drop_everywhere(net, b"x")
                 assert await ear.hears(1) == [b"x"]
                 return
-            assert seed < 19
+            assert seed < 79
             await other.daemon.service.unsubscribe(ONE)
 
 

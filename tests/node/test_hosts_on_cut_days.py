@@ -118,7 +118,7 @@ async def test_an_owner_that_restarts_finds_a_host_that_no_roster_lists() -> Non
 
 
 async def test_what_comes_while_host_or_owner_are_away_over_midnight_waits() -> None:
-    async with hosted_and_cut() as net:
+    async with hosted_and_cut(epoch=120) as net:
         subscriber, publisher = net.clients
         await subscribed(subscriber)
         await out_of_the_shard(net, subscriber)
@@ -128,8 +128,8 @@ async def test_what_comes_while_host_or_owner_are_away_over_midnight_waits() -> 
         await subscriber.stop()
         sent = await net.publish_until(net.midnight() - EPOCH / 2, 10, publisher)
         await host.stop()
-        sent += await net.publish_until(net.midnight() + EPOCH / 4, 10, publisher)
-        await host.start()  # before the day has lapsed, with which ends what waits at top relays
+        sent += await net.publish_until(net.midnight() + 1, 10, publisher)
+        await host.start()  # so that all tops try again before the day has lapsed, with what waits there
         sent += await net.publish_until(net.now + EPOCH, 10, publisher)
         await subscriber.start()
         ear = await subscriber.listen()

@@ -44,6 +44,7 @@ async def kept_at_its_own(net: CutNetwork, one: Message) -> list[Node]:
 async def test_each_shard_keeps_its_own_over_a_midnight_and_a_restart() -> None:
     async with cut_network(clients=1, keeping=KeepingRule(6)) as net:
         assert net.is_cut(net.today)
+        await until(lambda: all(relay.daemon.overlay.shards.own(net.today) for relay in net.relays), 60)
         kept: list[tuple[Message, list[Node]]] = []
         for _ in range(2):
             day = net.today
