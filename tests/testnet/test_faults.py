@@ -45,7 +45,7 @@ def test_a_tenth_of_the_relays_killed_at_once(monkeypatch: pytest.MonkeyPatch) -
         return count(self)
 
     monkeypatch.setattr(overlay_simulation._Simulation, "_count", look)
-    result = simulate(Scenario(nodes=100, subscribers=10, publications=50, faults=Faults(kill=0.1)))
+    result = simulate(Scenario(nodes=100, subscribers=10, publications=50, faults=Faults(kill=0.1), seed=2))
     assert result.receipts >= 49  # a publisher may be killed before it has heard from a relay
     assert without == [0]
     assert result.lost_with_receipt == 0, "not even what was inside the relays that died"
