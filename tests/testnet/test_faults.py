@@ -32,7 +32,7 @@ def test_without_faults_nothing_is_said_to_be_repaired() -> None:
 
 def test_a_tenth_of_the_relays_killed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What waited for a host that died for good goes to the next one; who has lost both has nobody."""
-    without: list[int] = []
+    lost: list[tuple[int, int]] = []  # subscribers without their first host, and without both
     count = overlay_simulation._Simulation._count
 
     def look(self: Any) -> SimulationResult:
@@ -40,14 +40,18 @@ def test_a_tenth_of_the_relays_killed_at_once(monkeypatch: pytest.MonkeyPatch) -
         boxes = [held.box for client in self._clients for held in client.daemon.overlay.routes.held]
         hosts = [box.hosts.relays for box in boxes if box is not None]
         assert len(hosts) == 10
-        assert any(up.isdisjoint(both[:1]) for both in hosts), "some have lost one"
-        without.append(sum(up.isdisjoint(both) for both in hosts))
+        lost.append((sum(up.isdisjoint(both[:1]) for both in hosts), sum(map(up.isdisjoint, hosts))))
         return count(self)
 
     monkeypatch.setattr(overlay_simulation._Simulation, "_count", look)
-    result = simulate(Scenario(nodes=100, subscribers=10, publications=50, faults=Faults(kill=0.1), seed=2))
+    for seed in range(1, 7):  # until some have lost their first host, and nobody both
+        result = simulate(
+            Scenario(nodes=100, subscribers=10, publications=50, faults=Faults(kill=0.1), seed=seed)
+        )
+        if lost[-1][0] > 0 == lost[-1][1]:
+            break
+    assert lost[-1][0] > 0 == lost[-1][1], lost
     assert result.receipts >= 49  # a publisher may be killed before it has heard from a relay
-    assert without == [0]
     assert result.lost_with_receipt == 0, "not even what was inside the relays that died"
     assert result.repaired == {"pairs": 250, "delivered": 250}  # half of them follow the fault's repair
     assert result.duplicates == 0
