@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import trio
 from core_examples import host_card
-from hosted_network import LONG, box_of, drop_everywhere, hosted_network, hosts_of, in_use
-from small_network import ONE, Node, SmallNetwork, until
+from hosted_network import LONG, box_of, drop_everywhere, hosts_of, in_use
+from small_network import ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.routes.owned_boxes import MAX_TOLD_LOST
 from hushcast_protocol.base.hashes import LABEL
@@ -57,7 +57,7 @@ def everybody_lies_but(net: SmallNetwork, *honest: Node, answer: Callable[[bytes
 async def test_made_up_confirmations_count_as_none_and_tops_are_told_by_the_owner(
     answer: Callable[[bytes], ParcelAnswer],
 ) -> None:
-    async with hosted_network(relays=6, epoch=LONG) as net:
+    async with small_network(relays=6, epoch=LONG) as net:
         subscriber = net.clients[0]
         everybody_lies_but(net, answer=answer)
         with trio.move_on_after(200) as waited:
@@ -103,7 +103,7 @@ SAID: dict[str, tuple[Wire, ...]] = {
 
 @pytest.mark.parametrize("said", SAID)
 async def test_what_a_host_says_beside_ends_its_link_at_most(said: str) -> None:
-    async with hosted_network(relays=6, epoch=LONG) as net:
+    async with small_network(relays=6, epoch=LONG) as net:
         subscriber, publisher = net.clients
         ear = await subscriber.listen()
         first, second = hosts_of(net, subscriber)
@@ -136,7 +136,7 @@ def refuses_as_the_first(subscriber: Node, node: Node) -> None:
 
 
 async def test_a_host_that_refuses_to_hold_is_left_for_the_second() -> None:
-    async with hosted_network(relays=6) as net:
+    async with small_network(relays=6) as net:
         subscriber = net.clients[0]
         for relay in net.relays:
             refuses_as_the_first(subscriber, relay)
@@ -151,7 +151,7 @@ async def test_a_host_that_refuses_to_hold_is_left_for_the_second() -> None:
 
 
 async def test_what_a_host_claims_to_have_lost_is_told_as_its_word_and_once() -> None:
-    async with hosted_network(relays=6, epoch=LONG) as net:
+    async with small_network(relays=6, epoch=LONG) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         host = in_use(net, subscriber)

@@ -19,7 +19,7 @@ from small_network import EPOCH_SECONDS, Node, until
 from hushcast_overlay.relay.boxes import box_ids, sought_trunks
 from hushcast_overlay.relay.boxes.box_ids import BoxIds
 from hushcast_overlay.relay.keepers import keeper_questions
-from hushcast_protocol.content.messages import MAX_BODY
+from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_protocol.overlay.box_frames import SOUGHT_DAYS
 from hushcast_protocol.overlay.frames import Receipt
 from hushcast_protocol.overlay.keeper_frames import (
@@ -94,6 +94,18 @@ async def test_where_all_but_one_keeper_lie_the_box_gets_what_that_one_keeps(lie
         assert host.count("messages_handed_in") == 0, "one keeper alone has it"
 
 
+def shows_one_by_one(hostile: Node, made_up: dict[bytes, Message]) -> None:
+    """Have a keeper say that it has what it made up, and show each in an answer of its own."""
+
+    async def answer(request: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        if isinstance(request, AskKept):
+            return ShownKept(tuple(sorted(made_up)), 0)
+        return ShownKeptMessages((made_up[request.ids[0]],))
+
+    answers(hostile, answer)
+
+
 @pytest.mark.slow
 async def test_what_a_keeper_makes_up_comes_last_takes_bounded_room_and_goes_no_further(
     monkeypatch: pytest.MonkeyPatch,
@@ -106,13 +118,7 @@ async def test_what_a_keeper_makes_up_comes_last_takes_bounded_room_and_goes_no_
         hostile, *honest = keepers_of(net, one)
         made_up = {each.id: each for each in (message(day, size=MAX_BODY) for _ in range(30))}
 
-        async def answer(request: Any) -> Any:
-            await trio.lowlevel.checkpoint()
-            if isinstance(request, AskKept):
-                return ShownKept(tuple(sorted(made_up)), 0)
-            return ShownKeptMessages((made_up[request.ids[0]],))
-
-        answers(hostile, answer)
+        shows_one_by_one(hostile, made_up)
         host = next(relay for relay in net.relays if relay not in (hostile, *honest))
         await drop(net, honest[0], one)
         await until(lambda: all(has(keeper, one) for keeper in honest), 30)
@@ -134,13 +140,7 @@ async def test_small_answers_one_by_one_end_after_so_many_questions() -> None:
         hostile, *honest = keepers_of(net, message(day))
         made_up = {each.id: each for each in (message(day) for _ in range(200))}
 
-        async def answer(request: Any) -> Any:
-            await trio.lowlevel.checkpoint()
-            if isinstance(request, AskKept):
-                return ShownKept(tuple(sorted(made_up)), 0)
-            return ShownKeptMessages((made_up[request.ids[0]],))
-
-        answers(hostile, answer)
+        shows_one_by_one(hostile, made_up)
         host = next(relay for relay in net.relays if relay not in (hostile, *honest))
         owner = OwnerEnd(net, host)
         await owner.attach()

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import pytest
 import trio
-from hosted_network import hosted_network, subscribed
-from small_network import EPOCH_SECONDS
+from hosted_network import subscribed
+from small_network import EPOCH_SECONDS, small_network
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_there", [True, False])
 async def test_relays_beside_one_that_left_are_told_when_the_owner_is_there(is_there: bool) -> None:
-    async with hosted_network(relays=8) as net:
+    async with small_network(relays=8) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         (planned,) = subscriber.route().planned.values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from small_network import ONE, Node, SmallNetwork, small_network
+from small_network import ONE, Node, SmallNetwork
 
 from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_protocol.content.bodies import Content
@@ -10,8 +10,6 @@ from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_runtime.storage.store import MemoryStore
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no day ends
-
-hosted_network = small_network
 
 
 def box_of(node: Node, topic: Topic = ONE) -> RouteBox:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import trio
-from hosted_network import hosted_network, hosts_of, subscribed
+from hosted_network import hosts_of, subscribed
 from late_disk import LateDisk
-from small_network import ONE, Node
+from small_network import ONE, Node, small_network
 
 from hushcast_protocol.content.bodies import Content
 
@@ -35,7 +35,7 @@ async def kill(locks: Ends, victim: Node, away: float) -> bool:
 @pytest.mark.parametrize("seed", range(2))
 async def test_nothing_is_lost_or_comes_twice_whoever_is_killed_when(seed: int) -> None:
     """Two hundred moments in two networks; the first host is away for long enough three times in each."""
-    async with hosted_network(relays=7, epoch=EPOCH, seed=seed, origins=1) as net:
+    async with small_network(relays=7, epoch=EPOCH, seed=seed, origins=1) as net:
         subscriber, publisher = net.clients
         for node in (*net.relays, subscriber):
             await node.stop()

@@ -5,18 +5,8 @@ from __future__ import annotations
 import pytest
 import trio
 from hanging_disk import Disk
-from hosted_network import (
-    LONG,
-    box_of,
-    copied,
-    drop_everywhere,
-    hosted_network,
-    hosts_of,
-    in_use,
-    lose_disk,
-    subscribed,
-)
-from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, until
+from hosted_network import LONG, box_of, copied, drop_everywhere, hosts_of, in_use, lose_disk, subscribed
+from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, small_network, until
 
 from hushcast_overlay.routes.owned_boxes import ATTACH_WITHIN, AWAY_EPOCHS
 from hushcast_protocol.base.hop_link import ACKNOWLEDGE_WITHIN
@@ -27,7 +17,7 @@ from hushcast_protocol.overlay.installations import HostRoot
 
 
 async def test_what_is_dropped_anywhere_comes_once_and_the_owner_has_no_service() -> None:
-    async with hosted_network() as net:
+    async with small_network() as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         host = in_use(net, subscriber)
@@ -48,7 +38,7 @@ async def test_what_is_dropped_anywhere_comes_once_and_the_owner_has_no_service(
 
 
 async def test_a_link_stays_when_what_it_brought_is_acknowledged() -> None:
-    async with hosted_network(epoch=LONG) as net:
+    async with small_network(epoch=LONG) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         host = in_use(net, subscriber).id
@@ -63,7 +53,7 @@ async def test_a_link_stays_when_what_it_brought_is_acknowledged() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_what_has_a_receipt_comes_once_whoever_is_restarted_when(seed: int) -> None:
-    async with hosted_network(epoch=LONG, seed=seed, relays=4, origins=1) as net:
+    async with small_network(epoch=LONG, seed=seed, relays=4, origins=1) as net:
         subscriber, publisher = net.clients
         await subscribed(subscriber)
         sent: list[bytes] = []
@@ -96,7 +86,7 @@ async def test_what_has_a_receipt_comes_once_whoever_is_restarted_when(seed: int
 
 
 async def test_what_comes_while_the_host_is_away_waits_for_it() -> None:
-    async with hosted_network() as net:
+    async with small_network() as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         host = in_use(net, subscriber)
@@ -113,7 +103,7 @@ async def test_what_comes_while_the_host_is_away_waits_for_it() -> None:
 
 @pytest.mark.slow
 async def test_the_second_host_is_used_after_two_epochs_and_the_first_again_when_it_answers() -> None:
-    async with hosted_network(relays=6) as net:
+    async with small_network(relays=6) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         first, second = hosts_of(net, subscriber)
@@ -152,7 +142,7 @@ async def test_nothing_is_lost_or_doubled_while_a_box_moves_back_and_forth(seed:
     The first is, to begin with, for three at least: so the second is used.
     """
     epoch = 300
-    async with hosted_network(relays=7, epoch=epoch, seed=seed) as net:
+    async with small_network(relays=7, epoch=epoch, seed=seed) as net:
         subscriber, publisher = net.clients
         await subscribed(subscriber)
         sent: list[bytes] = []
@@ -186,7 +176,7 @@ async def test_nothing_is_lost_or_doubled_while_a_box_moves_back_and_forth(seed:
 @pytest.mark.slow
 async def test_an_owner_that_was_cut_off_itself_changes_nothing() -> None:
     """Top relays would see, else, when its network is away."""
-    async with hosted_network(relays=6) as net:
+    async with small_network(relays=6) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         first = in_use(net, subscriber)
@@ -209,7 +199,7 @@ async def test_an_owner_that_was_cut_off_itself_changes_nothing() -> None:
 
 @pytest.mark.parametrize("seed", [2, 3])
 async def test_a_relay_that_subscribes_may_be_its_own_host(seed: int) -> None:
-    async with hosted_network(relays=2, clients=0, seed=seed) as net:
+    async with small_network(relays=2, clients=0, seed=seed) as net:
         ears = [await relay.listen() for relay in net.relays]
         assert any(in_use(net, relay) is relay for relay in net.relays)
         sent = [b"%d" % number for number in range(6)]
@@ -222,7 +212,7 @@ async def test_a_relay_that_subscribes_may_be_its_own_host(seed: int) -> None:
 
 @pytest.mark.slow
 async def test_while_nobody_knows_of_a_box_its_second_host_is_tried_soon() -> None:
-    async with hosted_network(relays=6, epoch=LONG) as net:
+    async with small_network(relays=6, epoch=LONG) as net:
         subscriber, other = net.clients
         await subscribed(subscriber)
         store = copied(other)
@@ -246,7 +236,7 @@ async def test_while_nobody_knows_of_a_box_its_second_host_is_tried_soon() -> No
 
 
 async def test_a_host_that_lost_its_disk_is_asked_to_hold_again() -> None:
-    async with hosted_network() as net:
+    async with small_network() as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         host = in_use(net, subscriber)
@@ -271,7 +261,7 @@ async def test_a_host_that_lost_its_disk_is_asked_to_hold_again() -> None:
 
 
 async def test_the_owner_attaches_at_a_moment_of_its_own_after_a_start() -> None:
-    async with hosted_network(epoch=LONG) as net:
+    async with small_network(epoch=LONG) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         delays = []
@@ -287,7 +277,7 @@ async def test_the_owner_attaches_at_a_moment_of_its_own_after_a_start() -> None
 
 async def test_two_daemons_with_one_box_take_turns() -> None:
     """As where a backup was restored while the daemon goes on: none of both asks without pause."""
-    async with hosted_network(epoch=LONG) as net:
+    async with small_network(epoch=LONG) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         twin = net.add("twin", False, copied(subscriber))
@@ -307,7 +297,7 @@ async def test_two_daemons_with_one_box_take_turns() -> None:
 
 @pytest.mark.slow
 async def test_a_thousand_messages_that_waited_come_at_once() -> None:
-    async with hosted_network(epoch=LONG, relays=3) as net:
+    async with small_network(epoch=LONG, relays=3) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         await subscriber.stop()
@@ -324,7 +314,7 @@ async def test_a_thousand_messages_that_waited_come_at_once() -> None:
 
 async def test_what_gave_way_at_the_host_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(box_shares, "MAX_BOX", 5000)  # four of the smallest messages
-    async with hosted_network(epoch=LONG) as net:
+    async with small_network(epoch=LONG) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         await subscriber.stop()
@@ -345,7 +335,7 @@ async def test_what_gave_way_at_the_host_is_told_once(monkeypatch: pytest.Monkey
 
 @pytest.mark.slow
 async def test_who_was_away_over_midnight_gets_what_came_before() -> None:
-    async with hosted_network() as net:
+    async with small_network() as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         first = net.calendar.day(net.now)
@@ -368,7 +358,7 @@ async def test_who_was_away_over_midnight_gets_what_came_before() -> None:
 
 
 async def test_boxes_of_one_subscriber_share_nothing() -> None:
-    async with hosted_network(relays=3) as net:
+    async with small_network(relays=3) as net:
         subscriber = net.clients[0]
         for topic in (ONE, TWO):
             await subscriber.listen(topic)
@@ -382,7 +372,7 @@ async def test_boxes_of_one_subscriber_share_nothing() -> None:
 
 
 async def test_a_host_hears_of_nothing_that_is_not_on_disk() -> None:
-    async with hosted_network(relays=3) as net:
+    async with small_network(relays=3) as net:
         subscriber = net.clients[0]
         disk = subscriber.store = Disk(subscriber.store)
         await subscriber.restart()
@@ -400,7 +390,7 @@ async def test_a_host_hears_of_nothing_that_is_not_on_disk() -> None:
 
 
 async def test_where_one_relay_is_all_it_keeps_the_box() -> None:
-    async with hosted_network(relays=1) as net:
+    async with small_network(relays=1) as net:
         subscriber, publisher = net.clients
         ear = await subscriber.listen()
         assert ear.feed.nodes == 1
@@ -425,7 +415,7 @@ async def test_where_one_relay_is_all_it_keeps_the_box() -> None:
 
 
 async def test_after_unsubscribing_the_host_has_forgotten_and_relays_are_told_through_it() -> None:
-    async with hosted_network(relays=6) as net:
+    async with small_network(relays=6) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         host, box = in_use(net, subscriber), box_of(subscriber).key
@@ -443,7 +433,7 @@ async def test_after_unsubscribing_the_host_has_forgotten_and_relays_are_told_th
 
 
 async def test_what_ends_while_the_host_is_away_is_withdrawn_directly_and_the_host_hears_later() -> None:
-    async with hosted_network(relays=6) as net:
+    async with small_network(relays=6) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         host, box = in_use(net, subscriber), box_of(subscriber).key

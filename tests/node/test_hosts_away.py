@@ -6,17 +6,8 @@ from typing import Any
 
 import pytest
 import trio
-from hosted_network import (
-    LONG,
-    box_of,
-    drop_everywhere,
-    hosted_network,
-    hosts_of,
-    in_use,
-    lose_disk,
-    subscribed,
-)
-from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, until
+from hosted_network import LONG, box_of, drop_everywhere, hosts_of, in_use, lose_disk, subscribed
+from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.routes.box_remainders import LEFT_WITHIN, QUIET_FOR
 from hushcast_overlay.routes.host_link import SILENT_FOR
@@ -40,7 +31,7 @@ def kept_until(net: SmallNetwork, subscriber: Node, host: Node) -> float:
 
 @pytest.mark.slow
 async def test_what_waited_at_a_host_that_stays_away_is_told_once_when_it_can_come_no_more() -> None:
-    async with hosted_network(relays=6) as net:
+    async with small_network(relays=6) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         first = in_use(net, subscriber)
@@ -66,7 +57,7 @@ async def test_what_waited_at_a_host_that_stays_away_is_told_once_when_it_can_co
 
 @pytest.mark.slow
 async def test_a_host_that_is_back_in_time_hands_over_and_nothing_is_told() -> None:
-    async with hosted_network(relays=6) as net:
+    async with small_network(relays=6) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         first = in_use(net, subscriber)
@@ -86,7 +77,7 @@ async def test_a_host_that_is_back_in_time_hands_over_and_nothing_is_told() -> N
 
 @pytest.mark.slow
 async def test_an_owner_that_comes_back_when_its_box_is_over_is_told_once() -> None:
-    async with hosted_network() as net:
+    async with small_network() as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         over = kept_until(net, subscriber, in_use(net, subscriber))
@@ -101,7 +92,7 @@ async def test_an_owner_that_comes_back_when_its_box_is_over_is_told_once() -> N
 @pytest.mark.parametrize("is_late", [True, False])
 async def test_an_owner_that_comes_back_when_the_day_it_left_on_is_over_is_told_once(is_late: bool) -> None:
     """The host holds for the next day already: what it keeps of that one still comes."""
-    async with hosted_network() as net:
+    async with small_network() as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         host, day = in_use(net, subscriber), net.calendar.day(net.now)
@@ -125,7 +116,7 @@ async def test_an_owner_that_comes_back_when_the_day_it_left_on_is_over_is_told_
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 async def test_the_second_host_is_left_when_the_first_is_back_and_asked_once_more(seed: int) -> None:
-    async with hosted_network(relays=7, seed=seed) as net:
+    async with small_network(relays=7, seed=seed) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         first, second = hosts_of(net, subscriber)
@@ -159,7 +150,7 @@ async def test_the_second_host_is_left_when_the_first_is_back_and_asked_once_mor
 
 @pytest.mark.slow
 async def test_what_waited_at_a_second_host_that_went_as_well_is_told_once() -> None:
-    async with hosted_network(relays=7) as net:
+    async with small_network(relays=7) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         first, second = hosts_of(net, subscriber)
@@ -180,7 +171,7 @@ async def test_what_waited_at_a_second_host_that_went_as_well_is_told_once() -> 
 
 
 async def test_a_host_that_falls_silent_is_noticed_and_one_that_is_there_is_not_left() -> None:
-    async with hosted_network(epoch=LONG) as net:
+    async with small_network(epoch=LONG) as net:
         subscriber = net.clients[0]
         ear = await subscriber.listen()
         host = in_use(net, subscriber)
