@@ -27,7 +27,7 @@ from hushcast_local.inbox_records import (
 from hushcast_local.settings import InboxSection
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.bodies import Content, reseal_label
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.recovery import number, restore, sized
@@ -107,19 +107,22 @@ class Inbox:
     def put(self, message_id: bytes, day: int, content: Content) -> bool:
         """Take a message and return whether it was new; listeners get it as soon as it is on disk.
 
-        Neither a new message nor a repeat may be acknowledged before `durable` returns.
+        Neither may be acknowledged before `durable` returns. A message and its reseals are one: the first
+        that comes is taken.
         """
-        if self._closed or self.knows(message_id):
+        label = reseal_label(first_id := content.first_id or message_id, content)
+        if self._closed or any(map(self.knows, {message_id, first_id, label})):
             return False
         now = self._env.now()
         record = encode(InboxMessage(message_id, content.payload, now, dict(content.values), content.author))
-        self._seen[message_id] = day
+        seen = [message_id] if content.first_id is None else [message_id, label]
+        self._seen.update(dict.fromkeys(seen, day))
         self.last += 1
         self._hold(self.last, len(record), now, message_id)
         self._counters.add("messages_delivered")
         self._store.write_soon(
             Change(MESSAGE, self._key(self.last), record),
-            Change(SEEN, self._subscription + message_id, day.to_bytes(_DAY, "big")),
+            *(Change(SEEN, self._subscription + one, day.to_bytes(_DAY, "big")) for one in seen),
         )
         self._wake_listeners()
         self._make_room()

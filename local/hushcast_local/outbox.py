@@ -26,19 +26,30 @@ _MESSAGE = RecordKind(
     "outbox",
     StateOwner.DAEMON,
     holds="publications that wait for a receipt, sealed",
-    lifetime="until a receipt, or their day has lapsed",
+    lifetime="until a receipt, or for 14 days; those that are signed until their day has lapsed",
     bound=f"{MAX_PUBLICATIONS:,}, of {MAX_OUTBOX // 2**20} MiB",
 )
 _STATE = RecordKind(
     "outbox-state",
     StateOwner.DAEMON,
-    holds="how far publications are; the topic of those given up",
+    holds="how far publications are, and their topics, secrets too; the name of the topic of those given up",
     lifetime="as long as they wait; of those given up until `outbox --cancel`",
     bound=f"the last {MAX_GIVEN_UP} given up",
 )
 _ID = 32  # bytes of a message's id
 _SCAN = 15  # records read at once; the largest have 256 KiB
 _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
+
+
+class Reseal(msgspec.Struct, frozen=True, array_like=True):
+    """What it takes to seal a publication anew on a later day."""
+
+    link: str
+    tags: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "Reseal(...)"
 
 
 class _State(msgspec.Struct, frozen=True, array_like=True):
@@ -52,6 +63,8 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     given_up: bool
     token: bytes | None = None
     width: int = 0
+    reseal: Reseal | None = None
+    sealed_id: bytes | None = None
 
 
 _decode_state = record_reader(_State, "publication")
@@ -62,15 +75,16 @@ class NoReceiptYet(Refusal):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"{reason}: the message stays in the outbox and is tried again until its day is over, so do not "
-            "publish it again"
+            f"{reason}: the message stays in the outbox and is tried again, so do not publish it again"
         )
 
 
 @dataclass(eq=False)
 class OutboxPublication:
-    """A message being published: sealed once, so that every retry, also after a restart, has the same id."""
+    """A message being published: sealed once a day, so that every retry of the day has the same id."""
 
+    id: bytes
+    """Under which it was sealed first, and by which people know it."""
     message: Message = field(repr=False)
     topic: str = field(repr=False)
     since: float
@@ -86,14 +100,11 @@ class OutboxPublication:
     """Unix time; `None` while it is being dropped."""
     token: bytes | None = field(default=None, repr=False)
     """By which an application that lost its connection asks for it again."""
+    reseal: Reseal | None = field(default=None, repr=False)
+    """`None`: it is given up when its day is over."""
     settled: trio.Event = field(default_factory=trio.Event)
     """Set with the first receipt, or when the first attempts have failed, or when it was cancelled."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
-
-    @property
-    def id(self) -> bytes:
-        """The message's id."""
-        return self.message.id
 
     async def taken(self) -> None:
         """Return with the first receipt; raise `NoReceiptYet`, or `Refusal` if somebody took it back."""
@@ -139,7 +150,7 @@ class Outbox:
         def take(key: bytes, value: bytes) -> None:
             message = _decode(value)
             check_message(message)
-            if message.id != key or key not in states:
+            if key not in states or message.id != (states[key].sealed_id or key):
                 raise DecodeError("nobody knows what became of a publication")
             messages[key] = message
 
@@ -153,6 +164,7 @@ class Outbox:
             if key in messages:
                 self._hold(
                     OutboxPublication(
+                        key,
                         messages[key],
                         state.topic,
                         state.since,
@@ -161,12 +173,18 @@ class Outbox:
                         state.reason,
                         state.width,
                         token=state.token,
+                        reseal=state.reseal,
                     )
                 )
         return list(self._waiting.values())
 
     def put(
-        self, topic: str, message: Message, token: bytes | None = None, width: int = 0
+        self,
+        topic: str,
+        message: Message,
+        token: bytes | None = None,
+        width: int = 0,
+        reseal: Reseal | None = None,
     ) -> OutboxPublication:
         """Take a publication; `durable` tells when it is on disk. Raises `Refusal` where there is no room."""
         full = len(self._waiting) >= MAX_PUBLICATIONS or self._size + len(message.body) > MAX_OUTBOX
@@ -175,7 +193,9 @@ class Outbox:
                 f"the outbox is full: {len(self._waiting)} messages with {self._size} bytes wait for a "
                 "receipt; `hushcast outbox` shows why, and --cancel takes one back"
             )
-        publication = OutboxPublication(message, topic, self._env.now(), width=width, token=token)
+        publication = OutboxPublication(
+            message.id, message, topic, self._env.now(), width=width, token=token, reseal=reseal
+        )
         self._hold(publication)
         self._store.write_soon(Change(_MESSAGE, message.id, encode(message)), _state_of(publication))
         return publication
@@ -196,6 +216,14 @@ class Outbox:
         """Write down receipts and attempts; a crash in the next moments only costs another drop."""
         if self.holds(publication):
             self._store.write_soon(_state_of(publication))
+
+    def replace(self, publication: OutboxPublication, message: Message) -> None:
+        """Take what was sealed anew in the place of the message; nobody has it yet."""
+        if self.holds(publication):
+            publication.message = message
+            publication.origins = []
+            record = Change(_MESSAGE, publication.id, encode(message))
+            self._store.write_soon(record, _state_of(publication))
 
     def leave(self, publication: OutboxPublication) -> None:
         """Forget a publication that the network has taken over."""
@@ -280,6 +308,8 @@ def _state_of(publication: OutboxPublication, given_up: bool = False) -> Change:
         given_up,
         publication.token,
         publication.width,
+        None if given_up else publication.reseal,
+        None if given_up else publication.message.id,
     )
     return Change(_STATE, publication.id, encode(state))
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import trio
 
-from hushcast_local.outbox import Outbox, OutboxPublication, ReceiptedPublication
+from hushcast_local.outbox import Outbox, OutboxPublication, ReceiptedPublication, Reseal
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
-from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal, UsageError
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.content.bodies import Content, compose
+from hushcast_protocol.content.bodies import Content, compose, open_body
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.content.topics import Topic
+from hushcast_protocol.content.topics import Topic, parse_topic, write_link
 from hushcast_runtime.carriers.carrier import Carrier, NeverTaken
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 
 MAX_UNDER_WAY = 64  # publications being handed over at once; more wait their turn in the outbox
 FIRST_RETRY, LONGEST_RETRY = 30.0, 600.0  # seconds after which the outbox tries again; doubled each time
+TRIED_DAYS = 14  # after the day of its publication on which a message is sealed anew; as long as keepers keep
 RESUME_WITHIN = 10.0  # seconds after a restart in which the outbox tries again, at random moments
 
 
@@ -55,7 +57,8 @@ class Publisher:
         Raises `NoReceiptYet` when the first attempts have failed, and `Refusal` as `enqueue` does.
         """
         self._carrier.check_open()
-        publication = self._put(topic, await self._sealed(topic, content, author))
+        message = await self._sealed(topic, content, author)
+        publication = self._put(topic, message, _reseal(topic, author))
         await publication.taken()
         return publication
 
@@ -80,7 +83,7 @@ class Publisher:
             self._check_open(at_once)
             message = await self._sealed(topic, content, author, tags)
             # It may have been asked for again while the topic's key was made.
-            kept = self._known(token) or self._put(topic, message, token)
+            kept = self._known(token) or self._put(topic, message, _reseal(topic, author, tags), token)
         await self._outbox.durable()
         return kept
 
@@ -102,51 +105,80 @@ class Publisher:
         body_key = await self._keys.of_bodies(topic, day)
         return compose(body_key, day, tokens, content, self._env.randomness, author)
 
-    def _put(self, topic: Topic, message: Message, token: bytes | None = None) -> OutboxPublication:
-        publication = self._outbox.put(topic.name, message, token, topic.width)
+    def _put(
+        self, topic: Topic, message: Message, reseal: Reseal | None, token: bytes | None = None
+    ) -> OutboxPublication:
+        publication = self._outbox.put(topic.name, message, token, topic.width, reseal)
         # Before anything is waited for: the application may leave, and must not leave it half published.
         self._spawn(self._keep, publication)
         return publication
 
     async def _keep(self, publication: OutboxPublication) -> None:
-        """Hand it over, with retries, until the network has taken it or its day is over."""
+        """Hand it over, with retries, until the network has taken it or its time is over."""
         await self._outbox.durable()
-        lapse = self._calendar.lapse(publication.message.day)
         backoff = Backoff(FIRST_RETRY, LONGEST_RETRY, self._env.randomness)
         with publication.scope:
             while True:
                 if publication.next_attempt is not None:
                     await trio.sleep(max(0.0, publication.next_attempt - self._env.now()))
                     publication.next_attempt = None
+                await self._reseal(publication)
                 is_everywhere = False
-                if self._env.now() < lapse:
+                if self._env.now() < self._calendar.lapse(publication.message.day):
                     async with self._turns:
                         is_everywhere = await self._drop_all(publication)
                 await trio.lowlevel.checkpoint_if_cancelled()  # it may have been taken back in this turn
                 if publication.origins and (is_everywhere or not publication.width):
                     self._outbox.leave(publication)
                     break
-                if self._env.now() >= lapse and self._env.is_certain():
-                    log.warning("nobody took a message before its day was over")
+                end = self._end(publication)
+                if self._env.now() >= end and self._env.is_certain():
+                    log.warning("nobody took a message in time")
                     self._counters.add("publications_given_up")
                     self._outbox.give_up(publication)
                     publication.settled.set()
                     break
                 now = self._env.now()
                 publication.next_attempt = now + backoff.next()
-                if now < lapse:
-                    publication.next_attempt = min(lapse, publication.next_attempt)
+                if now < end:
+                    publication.next_attempt = min(end, publication.next_attempt)
                 self._outbox.note(publication)
                 publication.settled.set()
         if publication.attempts:
             self._tracer.tell(
                 ground_truth.Published(
                     publication.topic,
-                    publication.id,
+                    publication.message.id,
                     publication.origins,
                     round(self._env.now() - publication.since, 6),
                 )
             )
+
+    def _end(self, publication: OutboxPublication) -> float:
+        """Return the moment at which it is given up."""
+        day = publication.message.day
+        if publication.reseal is not None:
+            day = max(day, self._calendar.day(publication.since) + TRIED_DAYS)
+        return self._calendar.lapse(day)
+
+    async def _reseal(self, publication: OutboxPublication) -> None:
+        """Seal it for the day that it is, if that is a later one than it was sealed for.
+
+        A relay may have the earlier one and have lost its receipt: whoever gets both shows one.
+        """
+        now, reseal = self._env.now(), publication.reseal
+        is_later = self._env.is_certain() and self._calendar.day(now) > publication.message.day
+        if reseal is None or not is_later or now >= self._end(publication):
+            return
+        try:
+            topic = parse_topic(reseal.link)
+            key = await self._keys.of_bodies(topic, publication.message.day)
+            content = replace(open_body(key, publication.message), first_id=publication.id)
+            message = await self._sealed(topic, content, None, reseal.tags)
+        except (AuthenticationError, DecodeError, UsageError):
+            publication.reseal = None  # its record is damaged: it goes as it is, or not at all
+            return
+        self._outbox.replace(publication, message)
 
     async def _drop_all(self, publication: OutboxPublication) -> bool:
         """Drop it; return whether nothing was left out."""
@@ -158,6 +190,11 @@ class Publisher:
             publication.reason = refusal.reason
             return False
         return True
+
+
+def _reseal(topic: Topic, author: Seed | None, tags: Iterable[str] = ()) -> Reseal | None:
+    # A signature holds for one seal, and its author's key is not the daemon's to keep.
+    return Reseal(write_link(topic), tuple(tags)) if author is None else None
 
 
 class _Handover:

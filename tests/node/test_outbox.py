@@ -12,6 +12,7 @@ from hushcast_local import outbox, publisher
 from hushcast_local.outbox import NoReceiptYet, Outbox
 from hushcast_overlay.routes import dropper
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_runtime.environment import simulated_environment
@@ -147,11 +148,12 @@ async def test_without_a_relay_who_waits_is_refused_and_who_does_not_is_queued()
         nursery.cancel_scope.cancel()
 
 
-async def test_it_is_given_up_when_its_day_is_over_and_that_is_told() -> None:
+async def test_what_is_signed_is_given_up_when_its_day_is_over_and_that_is_told() -> None:
     async with small_network(relays=2) as net:
         await stop_relays(net)
         client = net.clients[1]
-        await publish_in_vain(client, b"x")
+        with pytest.raises(NoReceiptYet, match="stays in the outbox"):
+            await client.daemon.service.publish(ONE, Content(b"x"), Seed(bytes(32)))
         (waiting,) = listed(client)
         lapse = net.calendar.lapse(net.calendar.day(net.now))
         await net.sleep_until(lapse - 1)

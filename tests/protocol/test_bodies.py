@@ -16,7 +16,14 @@ from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refu
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.content.bodies import MAX_VALUES, Content, compose, fingerprint, open_body
+from hushcast_protocol.content.bodies import (
+    MAX_VALUES,
+    Content,
+    compose,
+    fingerprint,
+    open_body,
+    reseal_label,
+)
 from hushcast_protocol.content.messages import (
     HEADER,
     MAX_PAYLOAD,
@@ -63,6 +70,31 @@ def test_what_is_sealed_is_opened(payload, values, author, day):
     signer = None if author is None else seed(author)
     message = composed(Content(payload, values), signer, day=day)
     assert open_body(TOPIC_KEY, message) == Content(payload, values, signer and signer.public())
+
+
+def test_a_reseal_has_the_first_id_in_the_place_of_an_author():
+    resealed = replace(FIRE, first_id=b"f" * 32)
+    message = composed(resealed)
+    assert open_body(TOPIC_KEY, message) == resealed
+    assert inside(message)[LENGTHS:HEADER] == b"f" * 32 + bytes(64)
+    assert len(message.body) == len(composed().body)
+    with pytest.raises(ValueError, match="signed"):
+        composed(resealed, AUTHOR)
+
+
+def test_a_reseal_that_is_signed_is_not_opened():
+    message = composed(replace(FIRE, first_id=b"f" * 32))
+    plain = bytearray(inside(message))
+    plain[HEADER - 1] = 1
+    with pytest.raises(DecodeError, match="signed"):
+        open_body(TOPIC_KEY, sealed(bytes(plain), message.body[:NONCE]))
+
+
+def test_a_message_and_its_reseals_have_a_label_and_other_contents_have_others():
+    label = reseal_label(b"f" * 32, FIRE)
+    assert label == reseal_label(b"f" * 32, replace(FIRE, first_id=b"f" * 32))
+    others = (Content(b"it burns"), Content(b"it rains", FIRE.values))
+    assert label not in {reseal_label(b"g" * 32, FIRE), *(reseal_label(b"f" * 32, one) for one in others)}
 
 
 def test_without_an_author_96_zero_bytes_stand_in_the_place():

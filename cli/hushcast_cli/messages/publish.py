@@ -86,9 +86,10 @@ def publish(
     """Publish PAYLOAD on TOPIC, a text, a link, or the handle of a subscription to it.
 
     Returns once a relay has given its receipt. If none does in time, the message stays in the daemon's outbox
-    and is tried again until its day is over: do not publish it again. Without PAYLOAD, or with `-`, the bytes
-    of standard input are published; `''` is the empty message. A payload has at most 256 KiB. With --lines
-    each line is a message, in the outbox before the next line is read. With --link-file there is no TOPIC.
+    and is tried again for 14 days, a signed one until its day is over: do not publish it again. Without
+    PAYLOAD, or with `-`, the bytes of standard input are published; `''` is the empty message. A payload has
+    at most 256 KiB. With --lines each line is a message, in the outbox before the next line is read. With
+    --link-file there is no TOPIC.
 
     \b
     Examples:

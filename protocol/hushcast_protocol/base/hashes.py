@@ -32,6 +32,7 @@ class Domain(bytes, Enum):
     PRIVATE = b"hc.private"
     HASHED_TOPIC = b"hc.hashed-topic"
     AUTHOR = b"hc.author"
+    RESEAL = b"hc.reseal"
     FINGERPRINT = b"hc.fingerprint"
     ROSTER = b"hc.roster"
     TRANSCRIPT = b"hc.transcript"

@@ -1,8 +1,9 @@
 """Bodies: the plaintext inside a message's seal: payload, attributes, perhaps an author; in five sizes.
 
-The encoding is canonical: one content has one plaintext, and one body under a nonce; padding is zero and
-minimal. So a reader who can open a signed body cannot make another body that carries the same signature.
-Probes, which nobody signs, are padded to any of the sizes.
+A *reseal* is a message that nobody took on its day, sealed for a later one: it says which id it had first, so
+that who gets both shows one. The encoding is canonical: one content has one plaintext, and one body under a
+nonce; padding is zero and minimal. So a reader who can open a signed body cannot make another body that
+carries the same signature. Probes, which nobody signs, are padded to any of the sizes.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ from hushcast_protocol.content.messages import (
 
 MAX_VALUES = 4096  # bytes of a message's attributes; eight of the longest take about 900
 
-_MESSAGE, _PROBE = 1, 2  # the first byte inside the seal
-_NOBODY = bytes(32 + 64)  # in the place of an author's key and signature
+_MESSAGE, _PROBE, _RESEAL = 1, 2, 3  # the first byte inside the seal
+_KEY, _SIGNATURE = 32, 64  # bytes of an author's; in the place of a key, a reseal has its first id
+_NOBODY = bytes(_KEY + _SIGNATURE)
 _LENGTHS = 7  # bytes: kind, length of the payload, length of the attributes
 
 _decode_values: Callable[[bytes], dict[str, Value]] = decoder(dict[str, Value], "body", MAX_VALUES)
@@ -52,6 +54,8 @@ class Content:
     author: bytes | None = field(default=None, repr=False)
     probe: bool = False
     """It is for the daemons of subscribers alone (`coverage`, `digests`), never for an application."""
+    first_id: bytes | None = field(default=None, repr=False)
+    """Of a reseal: the id that the message had when it was sealed first, on an earlier day."""
 
 
 def fingerprint(author: bytes) -> str:
@@ -71,11 +75,11 @@ def compose(
     """Seal content under the topic's key for `day`, padded, with an empty trail.
 
     Payload and attributes have 256 KiB at most together, else `Refusal`. With the seed of an author the
-    content is signed; without one, nothing in it tells who wrote it. Probes have no author, and may be padded
-    to a `size` of `PADDED_SIZES` that holds them; else `ValueError`.
+    content is signed; without one, nothing in it tells who wrote it. Probes and reseals have no author.
+    Probes may be padded to a `size` of `PADDED_SIZES` that holds them; else `ValueError`.
     """
-    if content.probe and author is not None:
-        raise ValueError("a probe is not signed")
+    if author is not None and (content.probe or content.first_id):
+        raise ValueError("neither a probe nor a reseal is signed")
     values = packed_values(content.values)
     inner = values + content.payload
     if len(inner) > MAX_PAYLOAD or len(values) > MAX_VALUES:
@@ -88,7 +92,9 @@ def compose(
     if author is not None:
         signed = _signed(key, day, nonce, values, content.payload)
         proof = author.public() + signature(author, SignaturePurpose.AUTHOR, signed)
-    kind = _PROBE if content.probe else _MESSAGE
+    elif content.first_id is not None:
+        proof = content.first_id + bytes(_SIGNATURE)
+    kind = _RESEAL if content.first_id is not None else _PROBE if content.probe else _MESSAGE
     lengths = bytes([kind]) + len(content.payload).to_bytes(4, "big") + len(values).to_bytes(2, "big")
     plain = lengths + proof + inner.ljust(size, b"\x00")
     sealed = nonce + aead_seal(plain, _associated(day), nonce, _body_key(key))
@@ -102,7 +108,7 @@ def open_body(key: TopicKey, message: Message) -> Content:
         plain = aead_open(sealed, _associated(message.day), nonce, _body_key(key))
     except (CryptoError, ValueError):
         raise AuthenticationError("a message's body is not sealed under the topic's key") from None
-    if len(plain) < HEADER or plain[0] not in (_MESSAGE, _PROBE):
+    if len(plain) < HEADER or plain[0] not in (_MESSAGE, _PROBE, _RESEAL):
         raise DecodeError("a message's body is of an unknown kind")
     payload_size = int.from_bytes(plain[1:5], "big")
     values_size = int.from_bytes(plain[5:_LENGTHS], "big")
@@ -115,13 +121,27 @@ def open_body(key: TopicKey, message: Message) -> Content:
         raise DecodeError("a message's body is not padded as it must be")
     proof, values = plain[_LENGTHS:HEADER], plain[HEADER : HEADER + values_size]
     payload = plain[HEADER + values_size : end]
-    author = None
-    if proof != _NOBODY:
+    author = first_id = None
+    if plain[0] == _RESEAL:
+        first_id = proof[:_KEY]
+        if any(proof[_KEY:]):
+            raise DecodeError("a message that was sealed anew is signed")
+    elif proof != _NOBODY:
         if plain[0] != _MESSAGE:
             raise DecodeError("a probe is signed")
-        author = proof[:32]
-        check(author, SignaturePurpose.AUTHOR, _signed(key, message.day, nonce, values, payload), proof[32:])
-    return Content(payload, _decode_values(values) if values else {}, author, plain[0] == _PROBE)
+        author = proof[:_KEY]
+        signed = _signed(key, message.day, nonce, values, payload)
+        check(author, SignaturePurpose.AUTHOR, signed, proof[_KEY:])
+    decoded = _decode_values(values) if values else {}
+    return Content(payload, decoded, author, plain[0] == _PROBE, first_id)
+
+
+def reseal_label(first_id: bytes, content: Content) -> bytes:
+    """Return the 32 bytes that a message and its reseals have in common.
+
+    Its content is in them: whoever seals something else under a message's id keeps nobody from that message.
+    """
+    return digest(Domain.RESEAL, first_id, packed_values(content.values), content.payload)
 
 
 def packed_values(values: Values) -> bytes:
