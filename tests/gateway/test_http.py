@@ -319,6 +319,14 @@ async def test_a_unix_socket_is_no_browser_s() -> None:
         assert (await gateway.ask("POST", "/x/a", Host="any")).status == 200
 
 
+async def test_which_methods_there_are_is_told_to_who_asks_and_to_who_takes_another() -> None:
+    async with http_gateway() as gateway:
+        for method, status in (("OPTIONS", 204), ("DELETE", 405)):
+            answer = await gateway.ask(method, "/x/a")
+            assert (answer.status, answer.headers["allow"]) == (status, "GET, POST, PUT, OPTIONS")
+            assert ("content-length" in answer.headers) is (status != 204)
+
+
 # What strangers send
 
 

@@ -10,6 +10,7 @@ from wsproto.utilities import generate_accept_token
 from hushcast_gateway.websocket import WebSocketStream
 from hushcast_protocol.http.http_request import HttpRequest
 from hushcast_protocol.http.refusals import HttpRefusal
+from hushcast_protocol.http.routes import METHODS
 
 MAX_HEAD = 16_384  # bytes of a request with all its headers: buttons of a message stand there, too
 MAX_UNASKED = 65_536  # bytes that a client sends while it is answered; then it is gone
@@ -91,7 +92,11 @@ class HttpConnection:
     async def answer(self, status: int, body: bytes, content_type: str) -> None:
         """Give a whole answer; one that the client does not take in time ends the connection."""
         self.status = status
-        headers = [("Content-Type", content_type), ("Content-Length", str(len(body))), *self.beside]
+        headers = list(self.beside)
+        if status != 204:  # which has no body, and may not say so (RFC 9110 §8.6)
+            headers += [("Content-Type", content_type), ("Content-Length", str(len(body)))]
+        if status in (204, 405):
+            headers.append(("Allow", ", ".join(METHODS)))
         if status == 401:
             headers.append(("WWW-Authenticate", 'Basic realm="hushcast", charset="UTF-8"'))
         if self._machine.their_state is not h11.DONE:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from hushcast_protocol.http import ntfy_fields as fields
+from hushcast_protocol.http.ntfy_actions import MAX_ACTIONS
 from hushcast_protocol.http.ntfy_fields import NtfyParameter
 from hushcast_protocol.http.routes import BY_GET, DESCRIPTION, HEALTH
 from hushcast_protocol.http.subscription_request import StreamForm
@@ -16,6 +17,11 @@ from hushcast_protocol.http.unified_push import MATRIX
 
 _VERSION = "1"  # of what is described; another where a client would have to change
 _STRING = {"type": "string"}
+_ACTIONS = {
+    "type": "array",
+    "maxItems": MAX_ACTIONS,
+    "items": {"type": "object", "required": ["action", "label"]},
+}
 _REFUSALS = {
     "400": "What is wrong with the request",
     "401": "No user, an unknown one, or another password",
@@ -47,7 +53,7 @@ _SCHEMAS: dict[str, Any] = {
             "click": _STRING,
             "icon": _STRING,
             "attachment": {"type": "object", "properties": {"name": _STRING, "url": _STRING}},
-            "actions": {"type": "array", "items": {"type": "object"}},
+            "actions": _ACTIONS,
             "content_type": {"const": "text/markdown"},
         },
     },
@@ -67,7 +73,7 @@ _SCHEMAS: dict[str, Any] = {
             },
             "priority": {"type": "integer", "minimum": 1, "maximum": 5},
             "tags": {"type": "array", "items": _STRING},
-            "actions": {"type": "array", "items": {"type": "object"}},
+            "actions": _ACTIONS,
             "markdown": {"type": "boolean"},
             "retain": {"type": "boolean"},
         },
@@ -125,7 +131,12 @@ def _streams(form: StreamForm) -> dict[str, Any]:
 def description() -> bytes:
     """Return the description as JSON. Its version is its own: strangers read it, who need not know ours."""
     body = {"requestBody": {"content": {"*/*": {"schema": _STRING}}}}
-    posted = {"requestBody": {"content": {"application/json": {"schema": _reference("Message")}}}}
+    posted = {
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": _reference("Message")}},
+        }
+    }
     message = {"application/json": {"schema": _reference("Event")}}
     as_json = {
         "summary": "Publish a message that is JSON",

@@ -16,6 +16,8 @@ from hushcast_protocol.http.unified_push import MATRIX, MatrixNotification
 
 HEALTH = "/v1/health"
 DESCRIPTION = "/openapi.json"
+METHODS = ("GET", "POST", "PUT", "OPTIONS")
+"""What may be asked of any path; a path that is nothing else is a topic."""
 BY_GET = ("publish", "send", "trigger")
 """Last parts of a path that publish by GET, for what cannot do otherwise."""
 
@@ -24,7 +26,7 @@ Route = PublicationRequest | MatrixNotification | SubscriptionRequest | HttpAnsw
 _NOT_FOUND = HttpRefusal(
     40401, "page not found: GET /TOPIC/json streams a topic, POST /TOPIC publishes to it"
 )
-_METHOD = HttpRefusal(40501, "this is done by GET, POST, PUT or OPTIONS")
+_METHOD = HttpRefusal(40501, f"this is done by {', '.join(METHODS[:-1])} or {METHODS[-1]}")
 
 
 def route(request: HttpRequest, now: int, description: bytes) -> Route:
