@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import os
 import random
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 import trio
 from http_world import HttpCaller, HttpResponse, http_gateway
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.http.http_request import HttpRequest
@@ -25,7 +26,8 @@ from hushcast_protocol.http.subscription_request import StreamForm
 DESCRIBED = json.loads(description())
 EVENT = DESCRIBED["components"]["schemas"]["Event"]
 REFUSAL = DESCRIBED["components"]["schemas"]["Refusal"]
-EXAMPLES = int(os.environ.get("HTTP_EXAMPLES", "40"))  # gateways in a run, each asked 20 requests at most
+EXAMPLES = 40  # gateways in a run, each asked 20 requests at most
+MANY = 100_000  # requests, from as many seeds as it takes
 TYPES = {"string": str, "integer": int, "array": list, "object": dict, "boolean": bool}
 
 
@@ -111,7 +113,7 @@ class Asked:
     body: bytes
     user: str
     headers: dict[str, str]
-    operation: dict[str, Any]
+    operation: dict[str, Any] = field(repr=False)
 
 
 @st.composite
@@ -134,16 +136,40 @@ def requests(draw: st.DrawFn) -> Asked | None:
     return Asked(method, target, body, user, headers, operation)
 
 
-@given(st.lists(requests(), min_size=1, max_size=20))
-@settings(max_examples=EXAMPLES, deadline=None)
-def test_any_requests_of_the_description_are_answered_as_that_says(drawn: list[Asked | None]) -> None:
-    trio.run(_ask, [one for one in drawn if one is not None])
+def ask_what_is_drawn(number: int, gateways: int) -> Counter[int]:
+    """Ask so many gateways what is drawn from a seed; return how often each status was answered."""
+    seen: Counter[int] = Counter()
+
+    @seed(number)
+    @settings(max_examples=gateways, deadline=None, database=None)
+    @given(st.lists(requests(), min_size=1, max_size=20))
+    def ask(drawn: list[Asked | None]) -> None:
+        trio.run(_ask, [one for one in drawn if one is not None], seen)
+
+    ask()
+    return seen
 
 
-async def _ask(asked: list[Asked]) -> None:
+def test_any_requests_of_the_description_are_answered_as_that_says() -> None:
+    assert ask_what_is_drawn(random.randrange(2**32), EXAMPLES)[200]
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_requests_are_answered_as_the_description_says() -> None:
+    seen: Counter[int] = Counter()
+    for number in itertools.count(1):
+        seen += ask_what_is_drawn(number, 1_000)
+        if seen.total() >= MANY:
+            break
+    print(f"{seen.total()} requests from {number} seeds: {dict(sorted(seen.items()))}")
+    assert min(seen.values()) > 100, "each answer comes often"
+
+
+async def _ask(asked: list[Asked], seen: Counter[int]) -> None:
     async with http_gateway() as gateway:
         for one in asked:
             answer = await gateway.ask(one.method, one.target, one.body, one.user, **one.headers)
+            seen[answer.status] += 1
             assert gateway.gateway.server.internal_errors == 0
             assert str(answer.status) in one.operation["responses"], (answer.status, answer.body)
             assert answer.status < 500

@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,25 @@ class Browser:
         urllib.request.urlopen(request, timeout=WITHIN).close()
 
 
+@contextmanager
+def browsing() -> Iterator[Browser]:
+    """Run a browser for the block."""
+    with (
+        tempfile.TemporaryDirectory(prefix="hushcast-chromium-") as profile,
+        subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True) as driver,
+    ):
+        try:
+            assert driver.stdout is not None
+            said = next(line for line in driver.stdout if "started successfully on port" in line)
+            browser = Browser(int(said.rstrip(".\n").rpartition(" ")[2]), profile)
+            try:
+                yield browser
+            finally:
+                browser.close()
+        finally:
+            driver.terminate()
+
+
 def until(true: Callable[[], Any]) -> Any:
     """Return what `true` returns once it is something."""
     end = time.monotonic() + WITHIN
@@ -126,65 +146,54 @@ def until(true: Callable[[], Any]) -> Any:
     raise TimeoutError("the page does not show what it should")
 
 
-def look(url: str, port: int, profile: str, shot: Path, delivered: str) -> dict[str, Any]:
+def look(url: str, browser: Browser, shot: Path, delivered: str) -> dict[str, Any]:
     """Open the page, choose a message by keyboard and a subscription, on a desk and on a phone."""
-    browser = Browser(port, profile)
-    try:
-        browser.go(url)
-        until(lambda: browser.run(READ)["figures"].get("delivered") == delivered)
-        # Daemons are asked beside what is read from traces: on a busy machine they answer later.
-        until(lambda: set(browser.run(READ)["states"]) == {"ready"})
-        focused = []
-        for _ in range(5):
-            browser.press("\ue004")  # tab
-            focused.append(browser.run(FOCUS))
-        followed = browser.run(READ)["follows"]
-        browser.press("\ue007")  # enter, on the first message of the list
-        until(lambda: not browser.run(READ)["follows"])
-        until(lambda: browser.run(READ)["edges"])  # of the chosen message's tree, without being asked
-        until(lambda: len(browser.run(READ)["options"]) > 1)
-        browser.run(CHOOSE)
-        browser.prefer("dark")
-        dark = browser.run(READ)["contrast"]
-        browser.shoot(shot.with_stem(f"{shot.stem}-dark"))
-        browser.prefer("light")
-        browser.run(SHUT)
-        seen = browser.run(READ) | {"focused": focused, "dark": dark, "followed": followed}
-        browser.shoot(shot)
-        browser.measure(PHONE)
-        browser.run(TAP)
-        until(lambda: browser.run(READ)["open"] > seen["open"])
-        browser.shoot(shot.with_stem(f"{shot.stem}-phone"))
-        seen["phone"] = browser.run(READ)
-        browser.run("document.querySelector('#probes').click()")
-        until(lambda: "and probes" in " ".join(browser.run(READ)["caption"].split()))
-        return seen | {"console": browser.console()}
-    finally:
-        browser.close()
+    browser.go(url)
+    until(lambda: browser.run(READ)["figures"].get("delivered") == delivered)
+    # Daemons are asked beside what is read from traces: on a busy machine they answer later.
+    until(lambda: set(browser.run(READ)["states"]) == {"ready"})
+    focused = []
+    for _ in range(5):
+        browser.press("\ue004")  # tab
+        focused.append(browser.run(FOCUS))
+    followed = browser.run(READ)["follows"]
+    browser.press("\ue007")  # enter, on the first message of the list
+    until(lambda: not browser.run(READ)["follows"])
+    until(lambda: browser.run(READ)["edges"])  # of the chosen message's tree, without being asked
+    until(lambda: len(browser.run(READ)["options"]) > 1)
+    browser.run(CHOOSE)
+    browser.prefer("dark")
+    dark = browser.run(READ)["contrast"]
+    browser.shoot(shot.with_stem(f"{shot.stem}-dark"))
+    browser.prefer("light")
+    browser.run(SHUT)
+    seen = browser.run(READ) | {"focused": focused, "dark": dark, "followed": followed}
+    browser.shoot(shot)
+    browser.measure(PHONE)
+    browser.run(TAP)
+    until(lambda: browser.run(READ)["open"] > seen["open"])
+    browser.shoot(shot.with_stem(f"{shot.stem}-phone"))
+    seen["phone"] = browser.run(READ)
+    browser.run("document.querySelector('#probes').click()")
+    until(lambda: "and probes" in " ".join(browser.run(READ)["caption"].split()))
+    return seen | {"console": browser.console()}
 
 
 def main() -> None:
-    """Start page, driver and browser; end all three."""
+    """Start page and browser; end both."""
     directory, shot, delivered = sys.argv[1:]
     page = subprocess.Popen(
         [sys.executable, "-m", "hushcast_cli.main", "testnet", "watch", "--dir", directory, "--json"],
         stdout=subprocess.PIPE,
     )
-    driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
     try:
         assert page.stdout is not None
-        assert driver.stdout is not None
         url = json.loads(page.stdout.readline())["url"]
-        for line in driver.stdout:
-            if "started successfully on port" in line:
-                port = int(line.rstrip(".\n").rpartition(" ")[2])
-                break
-        with tempfile.TemporaryDirectory(prefix="hushcast-chromium-") as profile:
-            print(json.dumps(look(url, port, profile, Path(shot), delivered)))
+        with browsing() as browser:
+            print(json.dumps(look(url, browser, Path(shot), delivered)))
     finally:
-        for process in (driver, page):
-            process.terminate()
-            process.wait()
+        page.terminate()
+        page.wait()
 
 
 if __name__ == "__main__":

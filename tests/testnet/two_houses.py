@@ -14,8 +14,10 @@ from mqtt_client import Server
 
 import hushcast
 from hushcast_runtime.storage.state_lock import holder
+from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_testnet import gateways, processes, testnet
 from hushcast_testnet.inventory import GatewayMember
+from hushcast_testnet.tor.tor_network import held_ports
 
 ROUTED_WITHIN = 120.0  # seconds until relays route to a daemon
 
@@ -27,6 +29,8 @@ class House:
         self.net = net
         self.member = member
         self.server = Server(member.port)
+        self.http = ""
+        """Where it speaks HTTP, if it does."""
 
     @property
     def process(self) -> processes.ProcessRecord:
@@ -63,23 +67,31 @@ class House:
 
 @contextmanager
 def houses(
-    net: Any, settings: str = "", more: Mapping[str, str] = MappingProxyType({})
+    net: Any, settings: str = "", more: Mapping[str, str] = MappingProxyType({}), site: str = ""
 ) -> Iterator[list[House]]:
     """Run a gateway beside each of a testnet's clients; `settings` begin its configuration.
 
-    `more` says what stands there in place of some of its lines.
+    `more` says what stands there in place of some of its lines. With a `site` they speak HTTP, also with its
+    pages.
     """
     daemons = [one for one in testnet.load(net.directory).members if one.role == "client"]
-    with gateways.prepared(
-        net.directory, daemons
-    ) as members:  # killed and started again they keep their ports
+    with (
+        gateways.prepared(
+            net.directory, daemons
+        ) as members,  # killed and started again they keep their ports
+        held_ports(len(daemons) if site else 0) as ports,
+    ):
         found = [House(net, member) for member in members]
-        for house in found:
+        for number, house in enumerate(found):
             config = Path(house.member.config)
             text = config.read_text()
             for line, instead in more.items():
                 assert text.count(line) == 1
                 text = text.replace(line, instead)
+            if site:
+                port = ports[number]
+                house.http = f"http://{LOOPBACK}:{port}"
+                text += f'\n[[listen]]\nkind = "http"\nport = {port}\norigins = ["{site}"]\n'
             config.write_text(settings + text)
         with running(found):
             yield found

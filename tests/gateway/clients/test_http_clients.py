@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import http.server
-import importlib.util
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 from gateway_process import wait_for
+from http_programs import by_apprise, by_curl, by_npm, with_apprise, with_chromium, with_curl, with_npm
 from mqtt_client import WITHIN
 from ports import free_port
 
@@ -24,11 +23,7 @@ from hushcast_gateway.http.tokens import new_token, token_hash
 
 pytestmark = pytest.mark.processes
 
-HERE = Path(__file__).parent
-NTFY = HERE.parents[2] / ".node" / "node_modules" / "ntfy" / "dist" / "index.js"
-"""Where `tools/require-mqtt-clients` puts it."""
 TOKEN = new_token(bytes)
-MISSING = "NOT TESTED: clients of HTTP are missing: `tools/require-mqtt-clients` says which"
 
 
 class HttpGatewayProcess:
@@ -105,10 +100,6 @@ def gateway(tmp_path: Path, site: http.server.ThreadingHTTPServer) -> Iterator[H
     gateway.kill()
 
 
-def run(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=WITHIN).stdout
-
-
 def until(find: Callable[[], Any]) -> Any:
     """Return what another process brings about, for a while."""
     end = time.monotonic() + WITHIN
@@ -118,7 +109,7 @@ def until(find: Callable[[], Any]) -> Any:
     return found
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason=MISSING)
+@with_curl
 def test_curl(gateway: HttpGatewayProcess) -> None:
     """The two lines that the page begins with, over a port and a socket, with a token, and a large file."""
     reader = subprocess.Popen(
@@ -127,60 +118,47 @@ def test_curl(gateway: HttpGatewayProcess) -> None:
     assert reader.stdout is not None
     try:
         assert json.loads(reader.stdout.readline())["event"] == "open"
-        told = json.loads(run("curl", "-s", "-d", "The door is open", f"{gateway.url}/home/door"))
+        told = by_curl("-d", "The door is open", f"{gateway.url}/home/door")
         assert json.loads(reader.stdout.readline()) == told
     finally:
         reader.kill()
         reader.communicate()
-    by_socket = ("curl", "-s", "--unix-socket", str(gateway.socket))
-    assert json.loads(run(*by_socket, "-d", "x", "-H", "Title: T", "http://gateway/b"))["title"] == "T"
+    by_socket = ("--unix-socket", str(gateway.socket))
+    assert by_curl(*by_socket, "-d", "x", "-H", "Title: T", "http://gateway/b")["title"] == "T"
     bearer = ("-H", f"Authorization: Bearer {TOKEN}")
-    assert json.loads(run("curl", "-s", *bearer, "-d", "x", f"{gateway.url}/a"))["topic"] == "a"
-    assert json.loads(run("curl", "-s", "-d", "x", f"{gateway.url}/a"))["http"] == 401
+    assert by_curl(*bearer, "-d", "x", f"{gateway.url}/a")["topic"] == "a"
+    assert by_curl("-d", "x", f"{gateway.url}/a")["http"] == 401
     file = gateway.socket.with_name("file")
     file.write_text("ü" * 100_000)
-    told = json.loads(run("curl", "-s", "-T", str(file), f"{gateway.url}/b"))
-    assert told["message"] == file.read_text()
+    assert by_curl("-T", str(file), f"{gateway.url}/b")["message"] == file.read_text()
     file.write_bytes(bytes(2_000_000))
-    assert json.loads(run("curl", "-s", "-T", str(file), f"{gateway.url}/b"))["http"] == 413
+    assert by_curl("-T", str(file), f"{gateway.url}/b")["http"] == 413
 
 
-@pytest.mark.skipif(importlib.util.find_spec("apprise") is None, reason=MISSING)
+@with_apprise
 def test_apprise(gateway: HttpGatewayProcess) -> None:
-    script = (
-        "import apprise, sys; it = apprise.Apprise(); it.add(sys.argv[1]); "
-        "assert it.notify('bödy', title='títle')"
-    )
     place = gateway.url.removeprefix("http://")
-    run(
-        sys.executable,
-        "-c",
-        script,
-        f"ntfy://{place}/topic?priority=high&xtags=x,y&click=https://example.org",
-    )
+    more = "priority=high&xtags=x,y&click=https://example.org"
+    by_apprise(f"ntfy://{place}/topic?{more}", "bödy", "títle")
     (event,) = gateway.events("topic")
     assert (event["message"], event["title"], event["priority"]) == ("bödy", "títle", 4)
     assert event["click"] == "https://example.org"
-    run(sys.executable, "-c", script, f"ntfy://{TOKEN}@{place}/a?auth=token")
+    by_apprise(f"ntfy://{TOKEN}@{place}/a?auth=token", "bödy", "títle")
     assert len(gateway.events("a", Authorization=f"Bearer {TOKEN}")) == 1
 
 
-@pytest.mark.skipif(not NTFY.exists() or not shutil.which("node"), reason=MISSING)
+@with_npm
 def test_npm_s_client(gateway: HttpGatewayProcess) -> None:
     said = {"topic": "topic", "title": "T", "priority": 5, "tags": ["a", "b"]}
     button = {"type": "view", "label": "Open", "url": "https://example.org"}
-    message = json.dumps({**said, "message": "bödy", "actions": [button]})
-    told = json.loads(run("node", str(HERE / "ntfy_client.mjs"), str(NTFY), gateway.url, message))
+    told = by_npm(gateway.url, **said, message="bödy", actions=[button])
     assert gateway.events("topic") == [told]
     assert {name: told[name] for name in said} == said
     assert told["actions"] == [{"action": "view", "label": "Open", "url": "https://example.org"}]
-    secret = json.dumps({"topic": "a", "message": "x", "authorization": TOKEN})
-    assert (
-        json.loads(run("node", str(HERE / "ntfy_client.mjs"), str(NTFY), gateway.url, secret))["topic"] == "a"
-    )
+    assert by_npm(gateway.url, topic="a", message="x", authorization=TOKEN)["topic"] == "a"
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason=MISSING)
+@with_chromium
 def test_a_browser(
     gateway: HttpGatewayProcess, site: http.server.ThreadingHTTPServer, tmp_path: Path
 ) -> None:
