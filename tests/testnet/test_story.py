@@ -48,7 +48,7 @@ def test_it_tells_what_an_origin_and_a_top_relay_noted(tmp_path: Path) -> None:
     )
     assert lines[0] == "client-2 published it on “chess”. 2 relays saw it; client-1 got it, within 400 ms."
     origin, top = lines.index("  relay-1 · origin: here it entered the network"), len(lines)
-    top = lines.index("  relay-2 · last relay: next to a mailbox")
+    top = lines.index("  relay-2 · last relay: next to a box")
     assert "    saw      It sent it on to relay-2." in lines[origin:top]
     assert "    saw      It came from relay-1." in lines[top:]
     saw = [line for line in lines[1:] if line.startswith("    saw")]

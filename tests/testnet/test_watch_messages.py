@@ -184,7 +184,7 @@ def test_each_kind_of_relay_is_said_to_have_seen_what_it_noted() -> None:
     assert "padded to 1 KiB" in saw(made, "relay-1")
     assert station(made, "relay-3")["role"].startswith("last relay")
     assert "came from relay-1, and again from relay-2." in saw(made, "relay-3")
-    assert "sent it on to relay-4, and to a mailbox, whose key is in no list." in saw(made, "relay-3")
+    assert "sent it on to relay-4, and to a box, whose key is in no list." in saw(made, "relay-3")
     assert "One token, 00000000…" in saw(made, "relay-3")
     assert "14 bits set: 1 relay before it" in saw(made, "relay-3")
     assert "28 bits set: 2 relays before it" in saw(made, "relay-4")
@@ -198,7 +198,7 @@ def test_each_kind_of_relay_is_said_not_to_have_seen_what_the_threat_model_says(
         assert "Who published it" in hidden(made, relay)
     assert "at which other relays it was dropped" in hidden(made, "relay-1")
     assert "Who subscribes" in hidden(made, "relay-1")
-    assert "Whose mailbox it is" in hidden(made, "relay-3")
+    assert "Whose box it is" in hidden(made, "relay-3")
     assert "Who published it" in hidden(made, "client-1")
     assert "to relay-3" in hidden(made, "client-1")
 

@@ -64,7 +64,7 @@ def tree_drawing(
     below: dict[str | None, list[str]] = {}
     for relay, parent in tree.items():
         below.setdefault(parent, []).append(relay)
-    levels = [[Box(MAILBOX, owner, "mailbox", notes.get(MAILBOX, "its mailbox"))]]
+    levels = [[Box(MAILBOX, owner, "mailbox", notes.get(MAILBOX, "its box"))]]
     level = below.get(None, [])
     while level:
         kind = "top" if len(levels) == 1 else "relay"

@@ -28,7 +28,7 @@ from hushcast_testnet.watch.message_traces import MessageStep, TracedMessage
 _SEALED = {HEADER + size + SEAL: size for size in PADDED_SIZES}
 _SEALED_UP = "The topic's name, and the content."
 _BEYOND = "Who subscribes, and how many: it knows its next hops and nothing behind them."
-_TO_MAILBOX = "to a mailbox, whose key is in no list"
+_TO_MAILBOX = "to a box, whose key is in no list"
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ class _Relay:
     def _role(self) -> str:
         if self.drops:
             if self.to_mailboxes:
-                return "origin: here it entered the network, and next to a mailbox"
+                return "origin: here it entered the network, and next to a box"
             return "origin: here it entered the network"
         if self.to_mailboxes:
-            return "last relay: next to a mailbox"
+            return "last relay: next to a box"
         return "inner relay: between relays" if self.sent else "inner relay: it had nothing to pass on"
 
     def _came_from(self) -> str:
@@ -134,7 +134,7 @@ class _Relay:
         relays = list(dict.fromkeys(self._names.of(step.other or "") for step in self._to_relays()))
         ways = [f"to {listed(relays)}"] if relays else []
         if count := len({step.other for step in self.to_mailboxes}):
-            ways.append(_TO_MAILBOX if count == 1 else f"to {count} mailboxes, whose keys are in no list")
+            ways.append(_TO_MAILBOX if count == 1 else f"to {count} boxes, whose keys are in no list")
         if ways:
             return f"It sent it on {', and '.join(ways)}."
         outcomes = {step.outcome for step in self.received}
@@ -183,7 +183,7 @@ class _Relay:
             else "Who published it: what it got came from a relay."
         )
         beyond = (
-            "Whose mailbox it is: its key stands in no list, and tells no daemon's name."
+            "Whose box it is: its key stands in no list, and tells no daemon's name."
             if self.to_mailboxes
             else _BEYOND
         )
@@ -232,7 +232,7 @@ def _mailbox(message: TracedMessage, names: OverlayWhereabouts, key: str) -> dic
         "id": key,
         "name": owner,
         "kind": "mailbox",
-        "role": "subscriber: the message came to its mailbox",
+        "role": "subscriber: the message came to its box",
         "time": came,
         "saw": saw,
         "hidden": [

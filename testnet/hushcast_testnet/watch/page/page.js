@@ -168,11 +168,11 @@ function tree(state) {
     set(at("overlay-text"), !state.subscriptions.length ? "Nobody subscribes yet."
       : subscription ? `${subscription.owner} has just subscribed to “${subscription.topic}”: its tree is being told to the relays.`
         : state.way?.topic ? `Nobody is subscribed to “${state.way.topic}” now: no tree leads anywhere.`
-          : "This probe came to no mailbox of a subscription that there is.");
+          : "This probe came to no box of a subscription that there is.");
     return;
   }
   set(at("overlay-text"), `${counted(subscription.relays, "relay")} pass messages on “${subscription.topic}” down to ` +
-    `${subscription.owner}'s mailbox.${state.tree.arrows.some(({ kind }) => kind === "taken") ? " In colour: the chosen one." : ""}`);
+    `${subscription.owner}'s box.${state.tree.arrows.some(({ kind }) => kind === "taken") ? " In colour: the chosen one." : ""}`);
   treeDrawing.draw(state.tree);
   treeDrawing.show(state.moves.map(({ from, to }) =>
     ({ from: from || "publisher", to: to === subscription.id ? "mailbox" : to })));
