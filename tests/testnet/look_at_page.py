@@ -121,7 +121,7 @@ class Browser:
 def browsing() -> Iterator[Browser]:
     """Run a browser for the block."""
     with (
-        tempfile.TemporaryDirectory(prefix="hushcast-chromium-") as profile,
+        tempfile.TemporaryDirectory(prefix="hushcast-chromium-", ignore_cleanup_errors=True) as profile,
         subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True) as driver,
     ):
         try:
