@@ -14,6 +14,7 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.processes.examinations import examine_core_dumps, examine_disk, examine_ways
 from hushcast_runtime.storage.recovery import examine_records
 from hushcast_runtime.storage.state_layout import DATABASE
+from hushcast_runtime.tor.socks_transport import SocksTransport
 from hushcast_runtime.tor.transport import TorTransport
 
 
@@ -23,7 +24,7 @@ class NodeDoctor:
     def __init__(self, settings: NodeSettings, env: Environment) -> None:
         self._settings = settings
         self._env = env
-        self.tor: TorTransport | None = None
+        self.tor: TorTransport | SocksTransport | None = None
         self.daemon: NodeDaemon | None = None
 
     async def examine(self) -> list[Finding]:

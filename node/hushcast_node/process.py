@@ -30,6 +30,7 @@ from hushcast_runtime.processes.process_frame import ProcessFrame, run_process
 from hushcast_runtime.processes.readiness import Health
 from hushcast_runtime.storage.store import SqliteStore
 from hushcast_runtime.tor.consensus import compare_clock
+from hushcast_runtime.tor.socks_transport import SocksTransport
 from hushcast_runtime.tor.transport import TorTransport
 
 
@@ -44,7 +45,7 @@ class _Node(ProcessFrame[NodeSettings]):
     def __init__(self, settings: NodeSettings) -> None:
         super().__init__(settings, NODE, settings.environment(), Counters(COUNTED[settings.carrier]))
         self._doctor = NodeDoctor(settings, self._env)
-        self._tor: TorTransport | None = None
+        self._tor: TorTransport | SocksTransport | None = None
         self._daemon: NodeDaemon | None = None
         self._control = ControlServer(
             settings.socket_path(), self._status, self._doctor.examine, self._counters, settings.socket_group
@@ -74,7 +75,7 @@ class _Node(ProcessFrame[NodeSettings]):
             self._counters,
         )
         async with trio.open_nursery() as living:
-            if self._tor is not None:
+            if isinstance(self._tor, TorTransport):  # a SOCKS port alone says nothing of the time
                 living.start_soon(compare_clock, self._daemon.clock, self._tor)
             await living.start(self._daemon.run)
             self._control.open(self._daemon.service)
@@ -84,20 +85,20 @@ class _Node(ProcessFrame[NodeSettings]):
         """Tell how far the node is: Tor, then its network."""
         settings, tor, daemon = self._settings, self._tor, self._daemon
         if daemon is None or not daemon.serves:
-            if tor is not None and tor.state.percent < 100:
+            if tor is not None and not tor.state.has_begun:
                 return Health(False, f"waiting for tor: {tor.state.doing}")
             return Health(False, "starting")
         if not daemon.ready:
-            return Health(False, daemon.side.waits_for())
+            return Health(False, (tor.state.problem if tor is not None else "") or daemon.side.waits_for())
         if tor is not None and not tor.state.connected:
-            return Health(True, f"{settings.role}: the control connection to tor is lost, trying again")
+            return Health(True, f"{settings.role}: {tor.state.away}, trying again")
         if (cut_off := daemon.side.cut_off) is not None:
             return Health(True, f"{settings.role}: {cut_off}")
         if (problem := daemon.clock.problem()) is not None:
             return Health(True, f"{settings.role}: {problem}")
         return Health(True, f"{settings.role}: working, {daemon.side.describe()}")
 
-    def _announce(self, tor: TorTransport) -> None:
+    def _announce(self, tor: TorTransport | SocksTransport) -> None:
         self._tor = self._doctor.tor = tor
 
     def _readings(self) -> Mapping[str, float]:
@@ -109,7 +110,7 @@ class _Node(ProcessFrame[NodeSettings]):
             status = self._daemon.status()
         status["transport"] = self._settings.transport
         status["tor"] = asdict(self._tor.state) if self._tor is not None else None
-        if self._tor is not None and not self._tor.state.connected:  # and no onion service is there
+        if self._tor is not None and not self._tor.state.connected:  # nobody is reached
             status["ready"] = False
         return status
 

@@ -131,6 +131,11 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
         return values | {"network": {"carrier": OverlayParts.NAME} | network}
 
     @property
+    def is_reached(self) -> bool:
+        """Whether others connect to it: to relays alone."""
+        return self.role == "relay"
+
+    @property
     def has_communities(self) -> bool:
         """Whether the network is one of communities."""
         return isinstance(self.network, BrokersNetworkSection) and self.network.privacy == "community"

@@ -96,6 +96,12 @@ async def test_several_directories_take_the_place_of_one_and_the_other_way(
     assert "network.quorum: it is of several directories" in told.error
 
 
+async def test_a_client_may_be_given_a_socks_port_alone(home: dict[str, str]) -> None:
+    made = await hushcast("init", "client", "--socks", "127.0.0.1:9150", "--output", "-", env=home)
+    settings = parse_settings(made.stdout + network_text().encode(), "init", NodeSettings)
+    assert (settings.tor.mode, settings.tor.socks) == ("socks", "127.0.0.1:9150")
+
+
 async def test_init_is_all_that_a_directory_needs(tmp_path: Path, home: dict[str, str]) -> None:
     made = await hushcast("init", "directory", "--network", "mine", "--epoch", "20", "--json", env=home)
     config = tmp_path / "config" / "hushcast" / "directory.toml"
@@ -194,6 +200,9 @@ async def test_loopback_is_a_directory_only_where_the_configuration_says_tcp(
     [
         (["init", "rely"], "did you mean relay?"),
         (["init", "relay", "--network", "x"], "are a directory's"),
+        (["init", "relay", "--socks", "127.0.0.1:9150"], "which take tor's control port"),
+        (["init", "client", "--socks", "192.0.2.1:9150"], "--socks: an endpoint of tor is neither loopback"),
+        (["init", "client", "--socks", "127.0.0.1:9150", "--tor-sockets", "x"], "exclude each other"),
         (["init", "directory", "--name", "x"], "a machine has one directory"),
         (["init", "relay", "--name", "../x"], "cannot be used"),
         (["init", "relay", "--name", "node"], "cannot be used"),

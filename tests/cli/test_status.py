@@ -101,6 +101,11 @@ def test_what_is_not_as_it_should_be_is_said_in_words() -> None:
     assert told(tor=TOR | {"circuits": False})["tor"].startswith("connected, no circuits")
     assert told(tor=TOR | {"circuits_apart": False})["tor"].startswith("connected; circuits end together")
     assert told(tor=TOR | {"published": 1})["tor"].endswith("2 onion services, 1 published")
+    socks = TOR | {"percent": None, "problem": "", "circuits_apart": False, "services": 0, "published": 0}
+    assert told(tor=socks)["tor"] == "connected; circuits end together"
+    assert told(tor=socks | {"connected": False})["tor"].endswith("does not answer at its SOCKS port")
+    assert told(tor=socks | {"connected": False, "problem": "it shares"})["tor"] == "away: it shares"
+    assert told(tor=socks | {"circuits": False, "summary": "untried"})["tor"].endswith("alone: untried")
     assert told(tor=TOR | {"clock_skew": -1})["tor"].endswith("clock is 1 second behind")
 
 

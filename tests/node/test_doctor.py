@@ -23,8 +23,10 @@ from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.processes import testnet_section
 from hushcast_runtime.processes.examinations import LITTLE_ROOM, NO_ROOM, REACHED_WITHIN
+from hushcast_runtime.tor.socks_transport import SocksTransport
 from hushcast_runtime.tor.tor_watch import TorState
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.endpoints import Endpoint
 
 WELL = TorState(100, "Done", True)
 
@@ -127,6 +129,26 @@ async def test_tor_that_closes_no_circuits(tmp_path: Path) -> None:
         findings = await found(doctor_of(net, net.relays[0], tmp_path, tor))
         assert findings["tor"].verdict == "warning"
         assert "CLOSECIRCUIT" in findings["tor"].advice
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict", "told"),
+    [
+        (TorState(None, "tor does not answer at its endpoint"), "bad", "does not answer"),
+        (TorState(None, "Done", problem="take it out"), "bad", "does not isolate"),
+        (TorState(None, "nothing was reached yet", connected=True), "warning", "nothing was reached"),
+        (TorState(None, "Done", connected=True, circuits=True), "warning", "circuits end together"),
+    ],
+)
+async def test_a_socks_port_alone(tmp_path: Path, state: TorState, verdict: str, told: str) -> None:
+    async with small_network(relays=1, clients=1) as net:
+        doctor = doctor_of(net, net.clients[0], tmp_path)
+        doctor.tor = SocksTransport(Endpoint(host="127.0.0.1", port=9), 1.0, net.env.randomness)
+        doctor.tor._state = state
+        findings = await found(doctor)
+        assert findings["tor"].verdict == verdict
+        assert told in findings["tor"].found
+        assert "clock" not in findings, "it says nothing of the time"
 
 
 @pytest.mark.parametrize(

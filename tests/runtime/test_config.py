@@ -176,10 +176,17 @@ def test_loopback_is_for_tcp(tmp_path: Path) -> None:
     assert load_node(tmp_path, tcp).transport == "tcp"
 
 
+def test_a_client_may_have_a_socks_port_alone(tmp_path: Path) -> None:
+    socks_alone = CLIENT + '[tor]\nmode = "socks"\nsocks = "127.0.0.1:9150"\n'
+    tor = load_node(tmp_path, socks_alone).tor.settings(Path("/x"))
+    assert (str(tor.socks), tor.control, tor.has_control) == ("127.0.0.1:9150", None, False)
+
+
 # What is wrong: each refusal names the file, the key, and the reason
 
 TCP = with_lines(NODE.replace(ONION, "127.0.0.1:700"), 'transport = "tcp"')
 TESTNET = '[testnet]\nname = "n"\ntraces = "/tmp/traces"\nbegan = 1.5\n'
+CLIENT = NODE.replace("relay", "client")
 SYSTEM = NODE + '[tor]\nmode = "system"\n'
 WRONG = {
     "unknown key": (with_lines(NODE, "colour = 1"), ["colour"]),
@@ -239,6 +246,19 @@ WRONG = {
     "socks elsewhere": (SYSTEM + 'socks = "192.168.1.1:9050"\n', ["tor", "loopback"]),
     "socks by name": (SYSTEM + 'socks = "localhost:9050"\n', ["tor"]),
     "control without a port": (SYSTEM + 'control = "127.0.0.1"\n', ["tor", "127.0.0.1:PORT"]),
+    "a relay by a SOCKS port alone": (NODE + '[tor]\nmode = "socks"\n', ["tor.mode", "onion service", "own"]),
+    "a control port of a SOCKS port alone": (
+        CLIENT + '[tor]\nmode = "socks"\ncontrol = "unix:/run/tor/control"\n',
+        ["tor", "control", "take"],
+    ),
+    "services by a SOCKS port alone": (
+        CLIENT + '[tor]\nmode = "socks"\nservices = "/run/doors"\n',
+        ["tor", "services", "take"],
+    ),
+    "a SOCKS port alone elsewhere": (
+        CLIENT + '[tor]\nmode = "socks"\nsocks = "10.152.152.10:9050"\n',
+        ["tor", "loopback"],
+    ),
     "torrc of the system's tor": (SYSTEM + 'torrc = "/etc/tor/torrc"\n', ["tor", "torrc"]),
     "relative state": (NODE.replace("/var/lib/hushcast", "state"), ["state", "absolute"]),
     "state under the home sign": (NODE.replace("/var/lib/hushcast", "~/hushcast"), ["state", "absolute"]),

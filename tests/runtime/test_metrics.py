@@ -46,6 +46,12 @@ def served(counters: Counters | None, readings: Readings, *, ready: bool = True)
     return MetricsServer(counters, readings, lambda: Readiness(ready, "what it does"), BUILD)
 
 
+def test_how_far_a_tor_is_that_does_not_tell_is_left_out() -> None:
+    found = readings(STATUS | {"tor": {"percent": None, "summary": "Done", "connected": True}})
+    assert found["tor_connected"] == 1
+    assert "tor_bootstrap_percent" not in found
+
+
 @pytest.fixture
 async def socket(tmp_path: Path) -> AsyncIterator[Path]:
     counters = Counters(COUNTERS)

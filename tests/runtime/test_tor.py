@@ -94,6 +94,7 @@ def test_settings_are_of_one_mode(tmp_path: Path) -> None:
     for wrong in (
         {},
         {"control": LOOPBACK},
+        {"socks": LOOPBACK, "services": tmp_path},
         {"state_directory": tmp_path, "socks": LOOPBACK},
         {"control": LOOPBACK, "socks": LOOPBACK, "torrc_include": tmp_path},
         {"state_directory": tmp_path, "ready_within": 0.0},

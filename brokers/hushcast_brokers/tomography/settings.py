@@ -53,6 +53,11 @@ class AskerSettings(DaemonSettings, frozen=True, kw_only=True):
     network: BrokersNetworkSection
     tomography: TomographySection | None = None
 
+    @property
+    def is_reached(self) -> bool:
+        """Nobody connects to whoever asks."""
+        return False
+
     @classmethod
     def completed(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Return what matters here."""

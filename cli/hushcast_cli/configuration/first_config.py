@@ -9,6 +9,7 @@ from pathlib import Path
 from hushcast_cli.configuration.places import ProgramPlaces
 from hushcast_runtime.processes.network_file import toml_text
 from hushcast_runtime.processes.program import role_called
+from hushcast_runtime.transports.endpoints import Endpoint
 
 _SYSTEM_TOR = """
 [tor]
@@ -53,13 +54,13 @@ _NOBODY = MachineFacts()
 def first_config(
     name: str,
     places: ProgramPlaces,
-    tor: Path | None,
+    tor: Path | Endpoint | None,
     network: NetworkFoundation | None,
     machine: MachineFacts = _NOBODY,
 ) -> str:
     """Return the file of the role with this name.
 
-    `tor` is the directory of sockets of a tor beside, `network` that of who makes one.
+    `tor` is the directory of sockets of a tor beside, or a SOCKS port, `network` that of who makes one.
     """
     program, role = role_called(name)
     words = {
@@ -113,13 +114,18 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
     return text
 
 
-def _tor(places: ProgramPlaces, sockets: Path | None) -> str:
-    if sockets is None:
+def _tor(places: ProgramPlaces, tor: Path | Endpoint | None) -> str:
+    if tor is None:
         return _SYSTEM_TOR if places.unit is not None else _OWN_TOR
+    if isinstance(tor, Endpoint):
+        return (
+            "\n[tor]\n# A SOCKS port, and nothing else of its tor: relays see that circuits end together.\n"
+            f'mode = "socks"\nsocks = {toml_text(str(tor))}\n'
+        )
     return (
         "\n[tor]\n# A tor beside, reached by sockets alone: this daemon needs no network.\n"
         'mode = "system"\n'
-        f"control = {toml_text(f'unix:{sockets}/control')}\n"
-        f"socks = {toml_text(f'unix:{sockets}/socks')}\n"
-        f"services = {toml_text(str(sockets))}\n"
+        f"control = {toml_text(f'unix:{tor}/control')}\n"
+        f"socks = {toml_text(f'unix:{tor}/socks')}\n"
+        f"services = {toml_text(str(tor))}\n"
     )

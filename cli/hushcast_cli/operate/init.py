@@ -18,6 +18,7 @@ from hushcast_runtime.processes.program import Program, ProgramRole, programs, r
 
 if TYPE_CHECKING:
     from hushcast_cli.configuration.first_config import NetworkFoundation
+    from hushcast_runtime.transports.endpoints import Endpoint
 
 DEFAULT_EPOCH = 3600  # seconds
 LEAST_LAYERS, MOST_LAYERS, DEFAULT_LAYERS = 2, 4, 3  # as a configuration may have
@@ -71,6 +72,11 @@ _PRIVATE = 0o600
     envvar="HUSHCAST_TOR_SOCKETS",
     help="Use a tor that has its sockets `control` and `socks` in this directory; also HUSHCAST_TOR_SOCKETS.",
 )
+@click.option(
+    "--socks",
+    metavar="E",
+    help="A client's: use this SOCKS port of a tor and nothing else of it, 127.0.0.1:PORT or unix:/PATH.",
+)
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @json_option
 @pass_choices
@@ -85,6 +91,7 @@ def init(
     seat: str | None,
     output: Path | None,
     tor_sockets: Path | None,
+    socks: str | None,
     force: bool,
 ) -> None:
     """Write the configuration of a ROLE.
@@ -111,14 +118,13 @@ def init(
     _check_whose(own, network, epoch, privacy, layers, seat)
     if not program.has_instances and name is not None:
         raise UsageError(f"--name is a node's: a machine has one {role}")
-    if program.key_files is None and tor_sockets is not None and not _is_from_environment("tor_sockets"):
-        raise UsageError(f"--tor-sockets is for daemons: a {role} goes through one, and never to tor")
+    tor = _tor(program, own, tor_sockets, socks)
     found = places(role, name)
     if output not in (None, Path("-")):
         found = replace(found, config=output)
     made = _founded(own, network, epoch, _privacy_lines(privacy, layers))
     machine = MachineFacts(os.getuid(), places("node").socket or MachineFacts.daemon)
-    text = first_config(own.name, found, tor_sockets and tor_sockets.absolute(), made, machine)
+    text = first_config(own.name, found, tor, made, machine)
     whole = text if own.founded else program.completed(text)
     program.parse(whole.encode(), str(output or found.config))
     if output == Path("-"):
@@ -158,6 +164,28 @@ def _check_whose(
         raise UsageError("--layers is for --privacy full")
     if role.init != "broker" and seat is not None:
         raise UsageError("--role is a broker's, which is not the root")
+
+
+def _tor(
+    program: Program, role: ProgramRole, sockets: Path | None, socks: str | None
+) -> Path | Endpoint | None:
+    """Return the tor that was asked for: a directory of its sockets, or its SOCKS port."""
+    from hushcast_protocol.base.errors import UsageError
+    from hushcast_runtime.transports.endpoints import parse_endpoint
+
+    is_asked_for = sockets is not None and not _is_from_environment("tor_sockets")
+    if is_asked_for and program.key_files is None:
+        raise UsageError(f"--tor-sockets is for daemons: a {role.init} goes through one, and never to tor")
+    if socks is None:
+        return sockets and sockets.absolute()
+    if role.init != "client":
+        raise UsageError("--socks is a client's: others have onion services, which take tor's control port")
+    if is_asked_for:
+        raise UsageError("--socks and --tor-sockets exclude each other")
+    try:
+        return parse_endpoint(socks)
+    except UsageError as error:
+        raise UsageError(f"--socks: {error}") from None
 
 
 def _is_from_environment(option: str) -> bool:

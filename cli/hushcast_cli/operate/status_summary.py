@@ -84,12 +84,12 @@ def _wire(status: Status) -> str | None:
 def waits_for(status: Status) -> str:
     """Say why a daemon is not ready."""
     tor = status.get("tor")
-    if tor is not None and tor["percent"] < 100:
-        return f"waiting for tor, {tor['percent']} % ({tor['summary']})"
+    if tor is not None and (waiting := _tor_begins(tor)) is not None:
+        return f"waiting for tor, {waiting}"
     if "epoch" not in status:
         return "starting"
     if tor is not None and not tor["connected"]:
-        return "the control connection to tor is lost"
+        return _tor_away(tor)
     if status.get("cut_off"):
         return str(status["cut_off"])
     if proxies := status.get("proxies"):
@@ -115,11 +115,25 @@ def _transport(status: Status) -> str:
     return "over Tor" if transport == "tor" else f"over {transport}, without Tor: it protects nobody"
 
 
+def _tor_begins(tor: Mapping[str, Any]) -> str | None:
+    """Say how far the bootstrap is; `None` when it is done, or nobody tells."""
+    percent = tor["percent"]
+    return f"{percent} % ({tor['summary']})" if percent is not None and percent < 100 else None
+
+
+def _tor_away(tor: Mapping[str, Any]) -> str:
+    if tor["percent"] is None:
+        return tor["problem"] or "tor does not answer at its SOCKS port"
+    return "the control connection to tor is lost"
+
+
 def _tor(tor: Mapping[str, Any]) -> str:
-    if tor["percent"] < 100:
-        return f"{tor['percent']} %, {tor['summary']}"
+    if (beginning := _tor_begins(tor)) is not None:
+        return beginning
     if not tor["connected"]:
-        return "away: the control connection is lost"
+        return f"away: {_tor_away(tor)}"
+    if tor["percent"] is None and not tor["circuits"]:
+        return f"a SOCKS port alone: {tor['summary']}"
     parts = ["connected" if tor["circuits"] else "connected, no circuits at the moment"]
     if not tor.get("circuits_apart", True):
         parts.append("circuits end together")

@@ -90,15 +90,19 @@ class AuthoritySection(Section, frozen=True, kw_only=True):
     """Its address, `….onion:7411`."""
 
 
+_CONTROL = "127.0.0.1:9051"  # of every tor that was not told otherwise
+
+
 class TorSection(Section, frozen=True, kw_only=True):
     """Which tor carries everything."""
 
-    mode: Literal["own", "system"] = "own"
-    """`own` starts a tor process under the state directory; `system` uses one that runs already."""
-    control: str = "127.0.0.1:9051"
+    mode: Literal["own", "system", "socks"] = "own"
+    """`own` starts a tor process under the state directory; `system` uses one that runs already, `socks` its
+    SOCKS port and nothing else: for clients."""
+    control: str = _CONTROL
     """Control port of the system's tor: `127.0.0.1:PORT` or `unix:/PATH`."""
     socks: str = "127.0.0.1:9050"
-    """SOCKS port of the system's tor."""
+    """SOCKS port of a tor that runs already."""
     services: PathText | None = None
     """A directory for Unix sockets by which the system's tor reaches onion services; otherwise ports, which
     nobody but tor gets through."""
@@ -117,6 +121,10 @@ class TorSection(Section, frozen=True, kw_only=True):
             return TorSettings(state_directory=state / "tor", torrc_include=include, defended=defended)
         if self.torrc:
             raise UsageError("torrc is for a tor of our own: set mode to own, or leave it out")
+        if self.mode == "socks":
+            if self.control != _CONTROL or self.services:
+                raise UsageError("with mode socks there is no control port: take control and services out")
+            return TorSettings(socks=parse_endpoint(self.socks))
         control, socks = parse_endpoint(self.control), parse_endpoint(self.socks)
         services = Path(self.services) if self.services else None
         return TorSettings(control=control, socks=socks, services=services, defended=defended)
@@ -215,6 +223,11 @@ class DaemonSettings(ProcessSettings, frozen=True, kw_only=True):
     """`tor`, or `tcp` for trials on one machine: loopback only, and no anonymity at all."""
     tor: TorSection = TorSection()
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether others connect to it, so that it has an onion service."""
+        return True
+
     def tcp(self) -> TcpTransport:
         """Return the transport for trials on one machine."""
         return TcpTransport()
@@ -224,9 +237,14 @@ class DaemonSettings(ProcessSettings, frozen=True, kw_only=True):
         super().check()
         if self.transport == "tor":
             try:
-                self.tor.settings(Path(self.state))
+                tor = self.tor.settings(Path(self.state))
             except UsageError as error:
                 raise UsageError(f"tor: {error}") from None
+            if self.is_reached and not tor.has_control:
+                raise UsageError(
+                    "tor.mode: this daemon has an onion service, which takes tor's control port: write "
+                    '"system", with control, or "own"; "socks" is for clients'
+                )
 
 
 SectionT = TypeVar("SectionT", bound=Section)

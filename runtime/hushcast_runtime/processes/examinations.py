@@ -14,6 +14,8 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.processes.config import DaemonSettings
 from hushcast_runtime.processes.core_dumps import core_dumps_are_forbidden
 from hushcast_runtime.tor.consensus import consensus_span
+from hushcast_runtime.tor.socks_transport import SocksTransport
+from hushcast_runtime.tor.tor_watch import TorState
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
@@ -27,10 +29,14 @@ _UNREACHED = (
 )
 
 
-async def examine_ways(settings: DaemonSettings, tor: TorTransport | None, env: Environment) -> list[Finding]:
+async def examine_ways(
+    settings: DaemonSettings, tor: TorTransport | SocksTransport | None, env: Environment
+) -> list[Finding]:
     """Look at what carries everything; over loopback there is nothing to look at."""
     if settings.transport != "tor":
         return []
+    if isinstance(tor, SocksTransport):
+        return [examine_socks(tor.state)]  # which says nothing of the time
     return [await examine_tor(tor), await examine_clock(tor, env)]
 
 
@@ -49,7 +55,7 @@ async def examine_tor(tor: TorTransport | None) -> Finding:
         version = ""
     if _numbers(version) < TOR_NEEDED:
         return bad("tor", f"version {version} is too old", "upgrade tor to 0.4.8 or newer")
-    if state.percent < 100:
+    if not state.has_begun:
         return bad(
             "tor",
             f"version {version}, {state.percent} % connected to the network: {state.summary}",
@@ -63,6 +69,25 @@ async def examine_tor(tor: TorTransport | None) -> Finding:
             "let the filter before tor's control port allow the event STREAM and the command CLOSECIRCUIT",
         )
     return good("tor", f"version {version}, connected to the network")
+
+
+def examine_socks(state: TorState) -> Finding:
+    """Look at what a SOCKS port alone has shown."""
+    if state.problem:
+        return bad("tor", "its SOCKS port does not isolate: nothing is sent", state.problem)
+    if not state.connected:
+        return bad("tor", f"no SOCKS port: {state.summary}", "start tor, or set tor.socks to where it is")
+    if not state.circuits:
+        return warning(
+            "tor",
+            state.summary,
+            "wait; if it stays so, look at that tor: a SOCKS port alone does not say why",
+        )
+    return warning(
+        "tor",
+        "reached and isolating, by a SOCKS port alone: circuits end together, and relays see that",
+        'give it a control port (tor.mode = "system"), or a tor of its own ("own")',
+    )
 
 
 async def examine_clock(tor: TorTransport | None, env: Environment) -> Finding:

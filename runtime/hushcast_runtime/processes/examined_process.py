@@ -124,11 +124,11 @@ class Process(ProcessFrame[ExaminedSettings]):
         """Tell how far the daemon is: Tor, then the onion service."""
         tor, daemon = self._tor, self._daemon
         if daemon is None or not self._is_published:
-            if tor is not None and tor.state.percent < 100:
+            if tor is not None and not tor.state.has_begun:
                 return Health(False, f"waiting for tor: {tor.state.doing}")
             return Health(False, "opening the onion service")
         if tor is not None and not tor.state.connected:
-            return Health(True, "the control connection to tor is lost, trying again")
+            return Health(True, f"{tor.state.away}, trying again")
         if (problem := self._problem(daemon)) is not None:
             return Health(True, problem)
         return Health(True, self._doing())

@@ -32,8 +32,8 @@ _OF_ALL = {"build_info": "1; version, program and role are its labels", **DISK_G
 
 GAUGES = {
     "ready": "1 when the daemon is ready, else 0",
-    "tor_connected": "1 while the control connection to tor is up, else 0 and no onion service is there",
-    "tor_bootstrap_percent": "how far tor has come, 0 to 100",
+    "tor_connected": "1 while the control connection to tor is up, or a SOCKS port alone of use, else 0",
+    "tor_bootstrap_percent": "how far tor has come, 0 to 100; a SOCKS port alone does not tell",
     "roster_relays": "relays in the newest roster",
     "roster_age_epochs": "epochs that have begun since the newest roster's; 0 or -1 when all is well",
     "links": "links to other relays that are open",
@@ -56,7 +56,8 @@ def readings(status: Mapping[str, Any]) -> dict[str, float]:
     found: dict[str, float] = {"ready": float(status["ready"])}
     if tor := status.get("tor"):
         found["tor_connected"] = float(tor["connected"])
-        found["tor_bootstrap_percent"] = float(tor["percent"])
+        if tor["percent"] is not None:
+            found["tor_bootstrap_percent"] = float(tor["percent"])
     if roster := status.get("roster"):
         found["roster_relays"] = float(roster["relays"])
         found["roster_age_epochs"] = float(status["epoch"] - roster["epoch"])

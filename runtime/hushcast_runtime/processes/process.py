@@ -14,6 +14,7 @@ import msgspec
 import trio
 
 from hushcast_protocol.base.errors import HushcastError, UsageError
+from hushcast_runtime.environment import system_environment
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.logs import configure_logs, log
@@ -23,6 +24,7 @@ from hushcast_runtime.processes.program import Program
 from hushcast_runtime.processes.readiness import Health, ServiceManager, service_manager
 from hushcast_runtime.processes.steps import steps
 from hushcast_runtime.storage.state_lock import locked
+from hushcast_runtime.tor.socks_transport import SocksTransport
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
 
@@ -175,7 +177,13 @@ async def open_transport(
             shown = percent
             log.info("tor", percent=percent, phase=summary)
 
-    tor = TorTransport(settings.tor.settings(Path(settings.state)), progress)
+    wanted = settings.tor.settings(Path(settings.state))
+    tor: TorTransport | SocksTransport
+    if wanted.has_control:
+        tor = TorTransport(wanted, progress)
+    else:
+        assert wanted.socks is not None  # the settings have one or the other
+        tor = SocksTransport(wanted.socks, wanted.ready_within, system_environment().randomness)
     announce(tor)
     await nursery.start(tor.run)
     return tor

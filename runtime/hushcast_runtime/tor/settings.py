@@ -1,4 +1,4 @@
-"""Settings of the `tor` transport: a tor process of our own, or the system's tor."""
+"""Settings of the `tor` transport: a tor process of our own, the system's tor, or a SOCKS port alone."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MAX_SERVICES = MAX_PATH - 1 - SERVICE_NAME  # bytes of the path of that director
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorSettings:
-    """Which tor to use: `state_directory` for our own process, or `control` and `socks` for the system's."""
+    """Which tor to use: `state_directory` for our own process, or `socks` of another, and its `control`."""
 
     state_directory: Path | None = None
     """Where our own tor keeps its state and all its sockets, mode 0700; made when missing."""
     torrc_include: Path | None = None
     """A file of extra torrc lines for our own tor: how a testnet's daemon joins a private network."""
     control: Endpoint | None = None
-    """Control port of the system's tor."""
+    """Control port of the system's tor; without it there are no onion services."""
     socks: Endpoint | None = None
     """SOCKS port of the same tor."""
     services: Path | None = None
@@ -40,8 +40,10 @@ class TorSettings:
 
     def __post_init__(self) -> None:
         if self.state_directory is None:
-            if self.control is None or self.socks is None:
-                raise UsageError("the system's tor needs both its control and its socks endpoint")
+            if self.socks is None:
+                raise UsageError("the system's tor needs its socks endpoint")
+            if self.control is None and self.services is not None:
+                raise UsageError("a SOCKS port alone carries no onion services")
             if self.torrc_include is not None:
                 raise UsageError("extra torrc lines are for a tor of our own, not for the system's")
         elif self.control is not None or self.socks is not None or self.services is not None:
@@ -53,6 +55,11 @@ class TorSettings:
             )
         if self.ready_within <= 0 or self.published_within <= 0:
             raise UsageError("a deadline of tor is not a positive number of seconds")
+
+    @property
+    def has_control(self) -> bool:
+        """Whether there is a control port, which onion services take."""
+        return self.state_directory is not None or self.control is not None
 
     @property
     def sockets(self) -> Path | None:

@@ -6,18 +6,21 @@ extended errors. So this module offers user name and password as the only method
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 import trio
 
 from hushcast_protocol.base.addresses import Address, is_onion, split
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.endpoints import Endpoint, open_endpoint
 
 _VERSION = 5
 _USER_AND_PASSWORD = 2
 _NEGOTIATION = 1  # version of the exchange of user name and password
 _CONNECT = 1
 _DOMAIN_NAME = 3
+_ISOLATION = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _BOUND_LENGTHS = {1: 4, 4: 16}  # bytes of the address in a reply, by its type
 
 
@@ -58,6 +61,35 @@ class UnreachableError(TransportError):
         self.kind = kind
 
 
+def check_request(address: Address, isolation: str) -> None:
+    """Raise `TransportError` for what is no onion address, `ValueError` for an isolation of another form."""
+    if not is_onion(address):
+        raise TransportError("only onion addresses are reached through Tor")
+    if not _ISOLATION.match(isolation):
+        raise ValueError("isolation is 1 to 64 characters of the URL-safe base64 alphabet")
+
+
+async def open_stream(socks: Endpoint, address: Address, user: str, isolation: str) -> trio.SocketStream:
+    """Return a stream to `address` by the SOCKS port `socks`; raises as `request` does."""
+    stream = await open_endpoint(socks)
+    try:
+        await request(stream, address, user, isolation)
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
+    return stream
+
+
+async def offer(stream: trio.abc.Stream) -> None:
+    """Offer user name and password as the only method; raise `TransportError` where that is not taken."""
+    try:
+        await stream.send_all(bytes([_VERSION, 1, _USER_AND_PASSWORD]))
+        if await _read(stream, 2) != bytes([_VERSION, _USER_AND_PASSWORD]):
+            raise TransportError("the SOCKS port does not isolate: it refuses user name and password")
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        raise TransportError("tor closed the SOCKS connection") from None
+
+
 async def request(stream: trio.abc.Stream, address: Address, user: str, password: str) -> None:
     """Ask the SOCKS server behind `stream` for `address`; the stream then leads there.
 
@@ -70,9 +102,7 @@ async def request(stream: trio.abc.Stream, address: Address, user: str, password
         raise ValueError("user name and password have 1 to 255 characters")
     host, port = split(address)
     try:
-        await stream.send_all(bytes([_VERSION, 1, _USER_AND_PASSWORD]))
-        if await _read(stream, 2) != bytes([_VERSION, _USER_AND_PASSWORD]):
-            raise TransportError("the SOCKS port does not isolate: it refuses user name and password")
+        await offer(stream)
         await stream.send_all(bytes([_NEGOTIATION]) + _prefixed(user) + _prefixed(password))
         if (await _read(stream, 2))[1] != 0:
             raise TransportError("the SOCKS port refuses user name and password")

@@ -26,13 +26,13 @@ _REASON = re.compile(r"[A-Z_]{1,40}\Z")  # a keyword of the control protocol: ho
 class TorState:
     """What `hushcast status` shows of Tor."""
 
-    percent: int = 0
-    """Bootstrap progress, 0 to 100."""
+    percent: int | None = 0
+    """Bootstrap progress, 0 to 100; `None` where a SOCKS port alone does not tell."""
     summary: str = "not started"
     connected: bool = False
-    """Whether the control connection is up; without it nothing of ours is reached, and we reach nothing."""
+    """Whether the control connection is up, or a SOCKS port alone of use; without it we reach nothing."""
     circuits: bool = False
-    """Whether tor can build circuits at the moment, as far as it knows."""
+    """Whether tor can build circuits at the moment, as far as it knows, or a SOCKS port alone has shown."""
     circuits_apart: bool = True
     """Whether tor closes our circuits one by one, as far as it was asked; relays see if they end together."""
     clock_skew: int | None = None
@@ -44,11 +44,25 @@ class TorState:
     pow: str = ""
     """Tor's proof-of-work defence of them: `on`, `off`, or `not in this tor`; empty before the first."""
     problem: str = ""
-    """Why tor's bootstrap does not go on and what to do, as far as tor says; empty when it does."""
+    """Why tor is of no use and what to do, as far as it shows: why its bootstrap stands still, or empty."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether tor has bootstrapped or, where only its SOCKS port is known, answers there."""
+        return self.connected if self.percent is None else self.percent == 100
+
+    @property
+    def away(self) -> str:
+        """What is missing while it is not connected, in words for the operator."""
+        if self.percent is None:
+            return self.problem or "tor does not answer at its SOCKS port"
+        return "the control connection to tor is lost"
 
     @property
     def doing(self) -> str:
         """How far the bootstrap is, in a line for the operator."""
+        if self.percent is None:
+            return self.problem or self.summary
         return f"{self.percent} %{f': {self.problem}' if self.problem else ''}"
 
 
@@ -109,14 +123,17 @@ class TorWatch:
         if "WARNING" in fields:  # whose text can hold addresses
             self._note_problem(_reason(fields))
         progress = fields.get("PROGRESS", "")
-        percent = int(progress) if progress.isdecimal() and len(progress) <= 3 else self.state.percent
-        changed = replace(self.state, percent=min(percent, 100), summary=fields.get("SUMMARY", ""))
-        if "WARNING" not in fields and changed.percent > self.state.percent:
+        before = self.state.percent or 0
+        percent = int(progress) if progress.isdecimal() and len(progress) <= 3 else before
+        changed = replace(
+            self.state, percent=(percent := min(percent, 100)), summary=fields.get("SUMMARY", "")
+        )
+        if "WARNING" not in fields and percent > before:
             changed = replace(changed, problem="")
         if changed != self.state:
             self.state = changed
-            self._progress(changed.percent, changed.summary)
-        if changed.percent == 100:
+            self._progress(percent, changed.summary)
+        if percent == 100:
             self._done.set()
 
     def _note_problem(self, reason: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import Any, NoReturn
 
 import trio
 
-from hushcast_protocol.base.addresses import ONION_PORT, Address, is_onion
+from hushcast_protocol.base.addresses import ONION_PORT, Address
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.secrets import Randomness, Seed
@@ -32,10 +31,9 @@ from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.tor_process import keep_tor, socks_of
 from hushcast_runtime.tor.tor_watch import Progress, TorState, TorWatch
 from hushcast_runtime.transports.base import Listener, TransportError
-from hushcast_runtime.transports.endpoints import Endpoint, open_endpoint
+from hushcast_runtime.transports.endpoints import Endpoint
 from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, listen_on_socket, port_of
 
-_ISOLATION = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _WITHDRAW_WITHIN = 5.0  # seconds; tor answers within milliseconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds between attempts to reach the control port
 _LOOK_EVERY = 30.0  # seconds between questions whether tor still answers
@@ -305,19 +303,10 @@ class TorTransport:
         Raises `TransportError`: before any socket is opened when `address` is not an onion address, else
         with tor's reason (`UnreachableError`). The caller sets the deadline: tor may take minutes to give up.
         """
-        if not is_onion(address):
-            raise TransportError("only onion addresses are reached through Tor")
-        if not _ISOLATION.match(isolation):
-            raise ValueError("isolation is 1 to 64 characters of the URL-safe base64 alphabet")
+        socks.check_request(address, isolation)
         if self._socks is None:
             raise TransportError(f"tor is not connected: {self._watch.state.summary}")
-        stream = await open_endpoint(self._socks)
-        try:
-            await socks.request(stream, address, self._user, isolation)
-        except BaseException:
-            await trio.aclose_forcefully(stream)
-            raise
-        return stream
+        return await socks.open_stream(self._socks, address, self._user, isolation)
 
 
 async def _user_of(control: ControlClient, before: int | None) -> int:
