@@ -46,7 +46,13 @@ ARROWS["cli"] |= {"analytics", "devices family"}  # lazily: a test of the CLI ho
 FOLDERS: dict[str, dict[str, set[str]]] = {
     # What each folder of a room may import beside itself; "" is what lies beside the folders. Each is what
     # somebody else runs: a proxy that could look into a user's parts would know what it is not to know.
-    "overlay": {"": set(), "shards": {""}, "relay": {"", "shards"}, "routes": {"", "shards"}},
+    "overlay": {
+        "": set(),
+        "shards": {""},
+        "keepers": {"", "shards"},
+        "relay": {"", "shards", "keepers"},
+        "routes": {"", "shards", "keepers"},
+    },
     "central": {"": set(), "user": {""}, "server": {""}, "proxy": {""}},
     "brokers": {
         "": set(),

@@ -1,9 +1,9 @@
 """The prober: drops messages on a subscription's own topic at random moments, to measure its coverage.
 
 A probe has the seal of a publication, and size, tokens and attributes like those of messages that came lately
-(`Likeness`), and is handed over as one. Only those who know the topic, and so can open it, can tell it apart;
-it carries a report to the topic's other subscribers. Of the subscription's conditions it reveals only those
-that its carrier knows already (`TokenScheme.known`).
+(`Likeness`), and is handed over as one. Only those who know the topic, and so can open it, can tell it apart.
+Where nobody keeps what was published it carries a report to the topic's other subscribers. Of the
+subscription's conditions it reveals only those that its carrier knows already (`TokenScheme.known`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import trio
 
 from hushcast_local.subscription import LocalSubscription
 from hushcast_local.topic_keys import TopicKeys
-from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.content.bodies import Content, compose, packed_values
 from hushcast_protocol.content.likeness import OTHERS, Likeness, draw_likeness, draw_values
@@ -24,10 +23,10 @@ from hushcast_protocol.content.reports import (
     ReportedMessage,
     write_report,
 )
+from hushcast_runtime.carriers.carrier import Carrier
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 
-PROBES_AN_EPOCH = 24.0  # for each subscription; each is a message to all subscribers of its topic
 BYTES_A_PROBE = 8 * 1024  # that probes may have in the mean; those of any form have 6.5 KiB
 _OF_WHAT_CAME = 8  # and one of so many bytes that came: probes of eight subscribers weigh as much as these
 
@@ -35,9 +34,12 @@ _OF_WHAT_CAME = 8  # and one of so many bytes that came: probes of eight subscri
 class Prober:
     """Probes for the subscriptions of one daemon."""
 
-    def __init__(self, calendar: Calendar, keys: TopicKeys, probes_an_epoch: float, context: Context) -> None:
-        """`probes_an_epoch` is the rate for each subscription; 0: none."""
-        self._calendar = calendar
+    def __init__(
+        self, carrier: Carrier, keys: TopicKeys, probes_an_epoch: float | None, context: Context
+    ) -> None:
+        """`probes_an_epoch` is the rate for each subscription; 0: none; `None`: as the carrier has it."""
+        self._carrier = carrier
+        self._calendar = carrier.calendar
         self._keys = keys
         self._rate = probes_an_epoch
         self._env = context.env
@@ -45,17 +47,16 @@ class Prober:
 
     async def run(self, subscription: LocalSubscription) -> None:
         """Probe for one subscription at random moments, until cancelled."""
-        if not self._rate:
+        if self._rate == 0:
             return
         await subscription.route.ready.wait()
         subscription.recent.whole_since = self._env.now()
         if subscription.terms is not None:
             return  # messages that meet all of its conditions would show what the carrier is to hide
-        between = self._calendar.epoch_seconds / self._rate
         allowed = MAX_PAYLOAD
         like, waited = self._likeness(subscription), 0
         while True:
-            await trio.sleep(between * self._env.uniform(0.5, 1.5))
+            await trio.sleep(self._between() * self._env.uniform(0.5, 1.5))
             came = subscription.recent.take_bytes() // _OF_WHAT_CAME
             allowed = min(MAX_PAYLOAD, allowed + BYTES_A_PROBE + came)
             if allowed >= like.size:
@@ -69,6 +70,12 @@ class Prober:
                 chosen = self._likeness(subscription, is_of_any_form=True)
             allowed -= chosen.size
             await self._probe(subscription, chosen)
+
+    def _between(self) -> float:
+        """Return the seconds between two probes, in the mean."""
+        if self._rate is not None:
+            return self._calendar.epoch_seconds / self._rate
+        return self._calendar.day_seconds / self._carrier.probing.a_day
 
     async def _probe(self, subscription: LocalSubscription, like: Likeness) -> None:
         try:
@@ -100,6 +107,8 @@ class Prober:
         return compose(body_key, day, tokens, content, self._env.randomness, size=like.size)
 
     def _heard(self, subscription: LocalSubscription, day: int, now: float) -> list[ReportedMessage]:
+        if not self._carrier.probing.reports:
+            return []
         # Ends of its own for each report: by fixed ones a name that appears or is gone tells its moment.
         oldest = now - REPORTED_WITHIN + self._env.uniform(0.0, SETTLED)
         newest = now - SETTLED - self._env.uniform(0.0, SETTLED)

@@ -30,5 +30,9 @@ class InboxSection(Section, frozen=True, kw_only=True):
 class CoverageSection(Section, frozen=True, kw_only=True):
     """How a subscriber finds out how much of the network reaches it."""
 
-    probes_an_epoch: Annotated[int, msgspec.Meta(ge=0, le=MAX_PROBES_AN_EPOCH)] = 24
-    """Probes for each subscription; each is a message to all subscribers of its topic. 0: none."""
+    probes_an_epoch: Annotated[int, msgspec.Meta(ge=0, le=MAX_PROBES_AN_EPOCH)] | None = None
+    """Probes for each subscription; each is a message to all subscribers of its topic. 0: none.
+
+    Unless given, as the network has it: 24; 24 a day where what was published is kept; two a day where the
+    daemon runs a relay.
+    """

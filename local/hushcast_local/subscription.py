@@ -99,6 +99,10 @@ class LocalSubscription:
         """Tell applications that messages were lost where they waited; `None`: nobody knows how many."""
         self.inbox.note_lost(count)
 
+    def miss(self, message_ids: list[bytes]) -> None:
+        """Tell applications of messages that others may have, once of each."""
+        self._note_gaps(message_ids)
+
     def refuse(self, reason: str) -> None:
         """Take notice that the network does not take it."""
         self.refusal = reason
@@ -140,7 +144,10 @@ class LocalSubscription:
         since = max(self.recent.whole_since + WHOLE_AFTER, self.inbox.forgot_at)
         if self._env.now() - since < REPORTED_WITHIN:
             return  # what it names may have come to others before
-        found = self.recent.new_gaps(missed(report, self.interest.predicate, self.inbox.knows))
+        self._note_gaps(missed(report, self.interest.predicate, self.inbox.knows))
+
+    def _note_gaps(self, message_ids: list[bytes]) -> None:
+        found = self.recent.new_gaps(message_ids)
         self._counters.add("gaps_found", len(found))
         for gap in found:
             self.inbox.note_gap(gap)

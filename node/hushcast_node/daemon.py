@@ -10,7 +10,7 @@ import trio
 from hushcast_local.devices.devices import Devices
 from hushcast_local.devices.hidden_topics import HiddenTopics
 from hushcast_local.outbox import Outbox
-from hushcast_local.prober import PROBES_AN_EPOCH, Prober
+from hushcast_local.prober import Prober
 from hushcast_local.publisher import Publisher
 from hushcast_local.service import Service
 from hushcast_local.settings import InboxSection
@@ -50,7 +50,8 @@ class NodeParts:
     tracer: Tracer = field(default_factory=NoTracer)
     derive: Derive = topic_key
     inbox: InboxSection = field(default_factory=InboxSection)
-    probes_an_epoch: float = PROBES_AN_EPOCH
+    probes_an_epoch: float | None = None
+    """Of each subscription; `None`: as its carrier has it."""
 
 
 class NodeDaemon:
@@ -119,7 +120,7 @@ class NodeDaemon:
         parts = self._parts
         keys = self.side.topic_keys(context.env, parts.derive)
         outbox = Outbox(context.env, context.store)
-        prober = Prober(carrier.calendar, keys, parts.probes_an_epoch, context)
+        prober = Prober(carrier, keys, parts.probes_an_epoch, context)
         publisher = Publisher(carrier, keys, outbox, context)
         subscriber = Subscriber(carrier, keys, prober, parts.inbox, context)
         topics = HiddenTopics(publisher, subscriber, outbox)

@@ -11,12 +11,15 @@ from hushcast_node.carrier_parts import OverlayParts
 from hushcast_node.relay_role import RelayRole, make_relay
 from hushcast_overlay.carrier import OverlayCarrier
 from hushcast_overlay.connector import Connector
+from hushcast_overlay.keepers.candidate_lists import CandidateLists
+from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.incoming_connections import MAX_CONNECTIONS
 from hushcast_overlay.relay.name_work import NameWorkSearch, RelayNameWork
 from hushcast_overlay.relay.registration import Registration, keep_registered
 from hushcast_overlay.rosters import RosterKeeper, count
 from hushcast_overlay.routes.arrivals import Arrivals
+from hushcast_overlay.routes.audits import Audits
 from hushcast_overlay.routes.dropper import Dropper
 from hushcast_overlay.routes.installer import Installer
 from hushcast_overlay.routes.owned_boxes import OwnedBoxes
@@ -121,9 +124,11 @@ class OverlayAdapter:
         """Make the carrier; start a relay, and what keeps rosters fresh."""
         await self.rosters.load()
         await self.shards.load()
-        carrier = self._carrier(context)
+        candidates = CandidateLists(self.shards, self.rosters, context)
+        await candidates.load()
+        carrier = self._carrier(candidates, context)
         if self._parts.identity is not None:
-            await self._start_relay(self._parts.identity, context)
+            await self._start_relay(self._parts.identity, candidates, context)
         context.spawn(self.rosters.run)
         self.shards.begin(context.spawn)
         if context.tracer.is_on:  # it looks through each roster
@@ -133,7 +138,7 @@ class OverlayAdapter:
     def _is_listed(self, relay: RelayId) -> bool:
         return self.shards.relay(relay) is not None
 
-    def _carrier(self, context: Context) -> OverlayCarrier:
+    def _carrier(self, candidates: CandidateLists, context: Context) -> OverlayCarrier:
         profile, shards, env = self._parts.profile, self.shards, context.env
         records = RouteRecords(context.store)
         connector = self._connector
@@ -151,17 +156,23 @@ class OverlayAdapter:
             records,
             context,
         )
-        can_subscribe = profile.root is not Root.LISTED or self.relay_id is not None
-        probes = Probes(dropper, env)
+        routes, questions = self._routes, KeeperQuestions(connector, shards, context)
+        audits = Audits(lambda: routes.held, boxes, shards, candidates, questions, context)
+        self.rosters.once(
+            lambda: bool(candidates.keeping.keepers or candidates), lambda: context.spawn(audits.run)
+        )
+        is_relay, is_listed = self.relay_id is not None, profile.root is Root.LISTED
+        probes = Probes(dropper, shards, env, hides_relay=is_relay and not is_listed)
+        can_subscribe = is_relay or not is_listed
         return OverlayCarrier(shards, dropper, self._routes, probes, env, can_subscribe, connector.contact)
 
-    async def _start_relay(self, identity: Identity, context: Context) -> None:
+    async def _start_relay(self, identity: Identity, candidates: CandidateLists, context: Context) -> None:
         parts, around = self._parts, self._around
         relay = self.relay = make_relay(
             identity,
             parts.profile,
             self.shards,
-            self.rosters,
+            candidates,
             self._connector,
             self.routes.take_listed,
             context,

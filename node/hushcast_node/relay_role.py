@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from hushcast_overlay.connector import Connector
+from hushcast_overlay.keepers.candidate_lists import CandidateLists
+from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
 from hushcast_overlay.relay.admission_control import AdmissionControl
 from hushcast_overlay.relay.boxes.box_children import BoxChildren
 from hushcast_overlay.relay.boxes.box_links import BoxLinks
@@ -19,10 +21,8 @@ from hushcast_overlay.relay.forwarding import Forwarding, TakeListed
 from hushcast_overlay.relay.hop_places import HopPlaces
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.incoming_connections import IncomingConnections
-from hushcast_overlay.relay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.relay.keepers.hand_ins import HandIns
 from hushcast_overlay.relay.keepers.inquiries import Inquiries
-from hushcast_overlay.relay.keepers.keeper_questions import KeeperQuestions
 from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
 from hushcast_overlay.relay.kept_links import KeptLinks
 from hushcast_overlay.relay.lease_store import LeaseStore
@@ -32,7 +32,6 @@ from hushcast_overlay.relay.parcels import Parcels
 from hushcast_overlay.relay.peers import OwnRelay, Peers
 from hushcast_overlay.relay.placement import SpoolPlacement
 from hushcast_overlay.relay.strangers import Strangers
-from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
@@ -73,7 +72,6 @@ class RelayRole:
         """Read back leases, and take up the messages that a restart interrupted."""
         await self.leases.load()
         await self.parcels.load()
-        await self.candidates.load()
         await self.kept.load()
         await self.sought.load()
         await self.forwarding.load()
@@ -101,7 +99,7 @@ def make_relay(
     identity: Identity,
     profile: Profile,
     shards: Shards,
-    rosters: RosterKeeper,
+    candidates: CandidateLists,
     connector: Connector,
     take_listed: TakeListed,
     context: Context,
@@ -123,7 +121,6 @@ def make_relay(
     def take_for_boxes(messages: list[Message], child: bytes) -> Awaitable[list[int]]:
         return forwarding.take(messages, child, only=is_box)
 
-    candidates = CandidateLists(shards, rosters, context)
     kept = KeptMessages(relay, candidates, shards.calendar, context)
     own = OwnRelay(HopPlaces(leases, shards), take_forwards, kept.take, take_parcel)
     peers = Peers(identity.seed, connector, spool, detours, own, context)
@@ -135,7 +132,7 @@ def make_relay(
     next_hops = NextHops(peers, boxes, box_links)
     forwarding = Forwarding(router, spool, placing, next_hops, shards.calendar, take_listed, context)
     hand_ins = HandIns(relay, candidates, kept, spool, next_hops, context)
-    questions = KeeperQuestions(relay, connector, shards, kept, context)
+    questions = KeeperQuestions(connector, shards, context, relay, kept.answer)
     inquiries = Inquiries(sought, candidates, questions, spool, next_hops, hand_ins, context)
     drops = Drops(profile, forwarding, hand_ins, spool, context)
     kept_links = KeptLinks(leases, peers, shards.calendar, context)

@@ -16,7 +16,7 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import Handover, NeverTaken, RoutedInterest, check_no_terms
+from hushcast_runtime.carriers.carrier import Handover, NeverTaken, Probing, RoutedInterest, check_no_terms
 from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.environment import Environment
 
@@ -47,6 +47,11 @@ class OverlayCarrier:
     def calendar(self) -> Calendar:
         """The network's epochs and days."""
         return self._shards.calendar
+
+    @property
+    def probing(self) -> Probing:
+        """Seldom where the network keeps what was published."""
+        return self._probes.probing
 
     def check_open(self) -> None:
         """Raise `Refusal` where there is no relay to drop at, `NeverTaken` where there will be none."""

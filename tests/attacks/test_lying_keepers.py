@@ -16,9 +16,9 @@ from kept_network import has, keepers_of, kept_network, kept_of
 from owner_end import OwnerEnd, drop, message
 from small_network import EPOCH_SECONDS, Node, until
 
+from hushcast_overlay.keepers import keeper_questions
 from hushcast_overlay.relay.boxes import box_ids, sought_trunks
 from hushcast_overlay.relay.boxes.box_ids import BoxIds
-from hushcast_overlay.relay.keepers import keeper_questions
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_protocol.overlay.box_frames import SOUGHT_DAYS
 from hushcast_protocol.overlay.frames import Receipt

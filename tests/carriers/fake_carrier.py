@@ -17,7 +17,14 @@ import trio
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import Handover, RoutedInterest, Tokens, check_no_terms
+from hushcast_runtime.carriers.carrier import (
+    PROBED_OFTEN,
+    Handover,
+    Probing,
+    RoutedInterest,
+    Tokens,
+    check_no_terms,
+)
 from hushcast_runtime.environment import Environment
 
 NODES = 7  # that route to every subscriber
@@ -139,6 +146,10 @@ class FakeCarrier:
     @property
     def calendar(self) -> Calendar:
         return self._network.calendar
+
+    @property
+    def probing(self) -> Probing:
+        return PROBED_OFTEN
 
     def check_open(self) -> None:
         if self._network.closed is not None:

@@ -71,6 +71,9 @@ class Reader:
     def lose(self, count: int) -> None:
         self.lost += count
 
+    def miss(self, message_ids: list[bytes]) -> None:
+        self.lost += len(message_ids)
+
     def refuse(self, reason: str) -> None:
         self.refusal = reason
 

@@ -73,6 +73,9 @@ class Wanted:
     def lose(self, count: int) -> None:
         raise AssertionError(count)
 
+    def miss(self, message_ids: list[bytes]) -> None:
+        raise AssertionError(message_ids)
+
     def refuse(self, reason: str) -> None:
         raise AssertionError(reason)
 

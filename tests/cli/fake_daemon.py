@@ -15,7 +15,7 @@ from hushcast_local.control_server import ControlServer
 from hushcast_local.devices.devices import Devices
 from hushcast_local.devices.hidden_topics import HiddenTopics
 from hushcast_local.outbox import Outbox
-from hushcast_local.prober import PROBES_AN_EPOCH, Prober
+from hushcast_local.prober import Prober
 from hushcast_local.publisher import Publisher
 from hushcast_local.service import InboxFeed, Service
 from hushcast_local.settings import InboxSection
@@ -83,7 +83,7 @@ class FakeDaemon:
         env: Environment | None = None,
         store: Store | None = None,
         network: FakeNetwork | None = None,
-        probes_an_epoch: float = PROBES_AN_EPOCH,
+        probes_an_epoch: float | None = None,
     ) -> None:
         self.socket = socket
         self.findings = [Finding("tor", "good", "version 0.4.8.10")]
@@ -166,7 +166,7 @@ class FakeDaemon:
         carrier = FakeCarrier(self.network, self._member, context.env, context.spawn)
         keys = TopicKeys(NETWORK, context.env, self._derive)
         outbox = Outbox(context.env, context.store)
-        prober = Prober(carrier.calendar, keys, self._probes_an_epoch, context)
+        prober = Prober(carrier, keys, self._probes_an_epoch, context)
         publisher = Publisher(carrier, keys, outbox, context)
         subscriber = Subscriber(carrier, keys, prober, InboxSection(), context)
         topics = HiddenTopics(publisher, subscriber, outbox)

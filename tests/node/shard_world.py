@@ -19,6 +19,7 @@ from hushcast_directory.client.roster_source import (
 from hushcast_node.counters import COUNTERS
 from hushcast_node.relay_role import make_relay
 from hushcast_overlay.connector import Connector
+from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.relay.identity import draw_identity
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.shards.shard_fetcher import ShardFetcher
@@ -329,7 +330,7 @@ class Member:
             identity,
             HARDENED,
             self.shards,
-            self.rosters,
+            CandidateLists(self.shards, self.rosters, context),
             connector,
             take_listed,  # type: ignore[arg-type]
             context,

@@ -301,7 +301,7 @@ class SmallNetwork:
         seed: int,
         epoch: int = EPOCH_SECONDS,
         skews: Mapping[str, float] | None = None,
-        probes_an_epoch: float = 0.0,
+        probes_an_epoch: float | None = 0.0,
         directory: Callable[[SmallNetwork, int], Directory] | None = None,
         clocks_are_set: bool = False,
         **profile: Any,

@@ -154,3 +154,23 @@ def test_rosters_change_the_list_only_for_who_is_gone(seed: int, rosters: list) 
             assert relay in listed
             lacked[relay], last[relay] = 0, DAY + day
         assert 0 <= hosts.in_use < len(hosts.hosts) <= HOSTS
+
+
+def test_who_loses_messages_comes_after_the_other_and_is_used_until_that_one_answers() -> None:
+    hosts = drawn()
+    first, second = hosts.relays
+    left = hosts.lost(first)
+    assert left.relays == (second, first)
+    assert left.current == first
+    assert left.needs(second, 0.0, PATIENCE)
+    assert left.answered(second).current == second
+    assert left.answered(second).lost(second).relays == (first, second)
+    assert hosts.lost(second) == hosts
+
+
+def test_where_the_second_is_used_the_first_is_away_and_nothing_changes() -> None:
+    hosts = drawn()
+    first, second = hosts.relays
+    hosts = hosts.failed(first, 0.0, 0.0, True)
+    assert hosts.current == second
+    assert hosts.lost(second) == hosts

@@ -10,7 +10,7 @@ from hushcast_brokers.client.routes import BrokersRoute, BrokersRoutes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import Handover, RoutedInterest
+from hushcast_runtime.carriers.carrier import PROBED_OFTEN, Handover, Probing, RoutedInterest
 from hushcast_runtime.carriers.route_handle import RouteHandle
 
 
@@ -26,6 +26,11 @@ class BrokersCarrier:
     def calendar(self) -> Calendar:
         """The network's epochs and days."""
         return self._parts.network.calendar
+
+    @property
+    def probing(self) -> Probing:
+        """Often: nothing is kept for who lacks it."""
+        return PROBED_OFTEN
 
     def check_open(self) -> None:
         """Raise `Refusal` while no tree is held, that is, before the root has ever answered."""

@@ -10,7 +10,7 @@ from hushcast_central.user.receiver import CentralRoute
 from hushcast_central.user.routes import CentralRoutes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import Handover, RoutedInterest, check_no_terms
+from hushcast_runtime.carriers.carrier import PROBED_OFTEN, Handover, Probing, RoutedInterest, check_no_terms
 from hushcast_runtime.carriers.route_handle import RouteHandle
 from hushcast_runtime.environment import Environment
 
@@ -36,6 +36,11 @@ class CentralCarrier:
     def calendar(self) -> Calendar:
         """The network's epochs and days."""
         return self._calendar
+
+    @property
+    def probing(self) -> Probing:
+        """Often: nothing is kept for who lacks it."""
+        return PROBED_OFTEN
 
     def check_open(self) -> None:
         """Raise `Refusal` where no proxy of some role has ever answered."""

@@ -12,7 +12,7 @@ KEY_FILES = ("identity.key", "service.key", "parcel.key", "filter.key")
 """In a relay's state directory, in the order of `Identity`."""
 RECORDS_OF_IDENTITY = (
     *("lease", "tombstone", "parcel", "label", "intake", "spool", "spool-body", "work"),
-    *("shard-part", "box", "sought", "candidates", "kept", "kept-body", "kept-gave-way"),
+    *("shard-part", "box", "sought", "kept", "kept-body", "kept-gave-way"),
 )
 """Kinds of records that mean nothing to a relay of another name: what it routes, and what is on its way.
 

@@ -34,7 +34,7 @@ class Arrivals:
             self._tracer.observe(
                 observations.Arrived(message.id, message.tokens, host, labels, len(message.body))
             )
-        await route.wanted.take([one for one in messages if self._is_taken(route, one)])
+        await route.take([one for one in messages if self._is_taken(route, one)])
 
     def _is_taken(self, route: OverlayRoute, message: Message) -> bool:
         """Tell whether a message is taken: by an uncertain clock, those of all days with a tree.

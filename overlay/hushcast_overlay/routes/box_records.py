@@ -19,8 +19,8 @@ _KEPT_BOX = RecordKind(
     StateOwner.OVERLAY_DAEMON,
     holds="boxes that relays keep for this daemon: the key, the hosts in order, since when the first is "
     "away, where each is reached, what it may hold and has confirmed, when the daemon was there last, from "
-    "when on it is asked for what came late, how many messages gave way there, up to which day it asks "
-    "keepers, and whether the box is to be forgotten",
+    "when on it is asked for what came late, how many messages gave way there, from which day on and "
+    "up to which it asks keepers, and whether the box is to be forgotten",
     lifetime="until unsubscribed and its hosts have heard, or the last day for which it was used has lapsed",
 )
 _NAME = 16  # bytes of the name of what is wanted
@@ -42,6 +42,7 @@ class _StoredStanding(msgspec.Struct, frozen=True, array_like=True):
     due: float = 0.0
     seen: int = -1
     sought: int = -1
+    since: int = -1
 
 
 class _StoredBox(msgspec.Struct, frozen=True, array_like=True):
@@ -74,7 +75,7 @@ def kept_box(name: bytes, box: RouteBox) -> Change:
 
 def _stored_standing(relay: RelayId, known: AtHost) -> _StoredStanding:
     told = (known.held, known.gave_way, known.has_forgotten, known.address, known.confirmed, known.due)
-    return _StoredStanding(relay, *told, known.seen, known.sought)
+    return _StoredStanding(relay, *told, known.seen, known.sought, known.since)
 
 
 def deleted_box(name: bytes, box: RouteBox) -> Change:
@@ -99,7 +100,7 @@ async def load_boxes(store: Store) -> list[tuple[bytes, RouteBox]]:
             address = parse_address(one.address) if one.address is not None else None
             known = AtHost(one.held, one.confirmed, one.seen, one.gave_way)
             known.has_forgotten, known.address, known.due = one.has_forgotten, address, one.due
-            known.sought = one.sought
+            known.sought, known.since = one.sought, one.since
             box.at[one.relay] = known
         name = sized(key, _NAME + len(box.key))[:_NAME]
         if key != name + box.key:

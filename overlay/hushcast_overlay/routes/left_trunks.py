@@ -67,7 +67,10 @@ class LeftTrunks:
         if refused is not None:
             log.warning("a host does not ask keepers for a box", reason=refused)
             return left
-        box.host(link.host.id).sought = last
+        known = box.host(link.host.id)
+        known.sought = last
+        if left is None or known.since < 0:
+            known.since = first if trunks[0].is_whole else first + 1
         await self._records.keep_box(route.wanted.name, box)
         return last
 

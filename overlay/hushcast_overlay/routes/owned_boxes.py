@@ -43,6 +43,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between attempts to reach a ho
 ATTACH_WITHIN = 10.0  # seconds after a start, or a link's end, in which boxes attach, each at its moment
 MAX_TOLD_LOST = 1_000_000  # messages that one host's word says gave way since it said so last
 AWAY_EPOCHS = 2  # epochs that the first host is away before the second is used
+SETTLED_EPOCHS = 2  # epochs that a host was linked to before it is judged: it asks, and hands over, in these
 AWAY_AT_FIRST = 0.0  # seconds likewise, while no tree leads to the box and nobody knows of it: two attempts
 ENDED_WITHIN = 60.0  # seconds that a link stays, for withdrawals, when the host was told that all is over
 
@@ -142,6 +143,27 @@ class OwnedBoxes:
         await self._use(route.wanted.name, box, route, box.hosts.answered(root.relay))
         self._trunks.begin(box, route, link)
         return True
+
+    def asks(self, route: OverlayRoute, day: int) -> bool:
+        """Tell whether some host of a route's box was to ask keepers for all of a day."""
+        box = route.box
+        return box is not None and any(0 <= known.since <= day <= known.sought for known in box.at.values())
+
+    async def leave(self, route: OverlayRoute, day: int) -> None:
+        """Use the other host of a box, once it answers, where the one in use did not bring what is of a day.
+
+        Nothing follows while that one has not had the time to.
+        """
+        box = route.box
+        if box is None or box.is_ended:
+            return
+        known = box.host(box.hosts.current)
+        settled = SETTLED_EPOCHS * self._calendar.epoch_seconds
+        if known.link is None or trio.current_time() - known.link.opened_at < settled:
+            return
+        if 0 <= known.since <= day:
+            self._counters.add("hosts_left")
+            await self._use(route.wanted.name, box, route, box.hosts.lost(box.hosts.current))
 
     def link(self, root: object) -> HostLink | None:
         """Return the link to the host that is the root of an installation, if there is one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -12,10 +13,12 @@ from hushcast_overlay.routes.coverage import OverlayCoverage
 from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.installations import HostRoot, Installation, InstallationRoot
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.carriers.carrier import RoutedInterest
 
+MAX_FOREIGN = 8192  # ids of messages that came and are not ours, of one route; 1 MB
 EARLIEST_RENEWAL, LATEST_RENEWAL = 0.5, 0.25  # shares of a day before its end
 
 
@@ -140,6 +143,8 @@ class OverlayRoute:
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     withdrawals: list[Withdrawal] = field(default_factory=list)
     """What is left to withdraw, once it has ended."""
+    foreign: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
+    """What came and is not ours, by id: anybody may publish on a trunk that he has seen pass."""
 
     @property
     def topic(self) -> str:
@@ -155,6 +160,19 @@ class OverlayRoute:
     def box(self) -> RouteBox | None:
         """What hosts keep for it; none before it is drawn, and where its own relay is the root."""
         return self.end if isinstance(self.end, RouteBox) else None
+
+    def has(self, message: bytes) -> bool:
+        """Tell whether a message has come, ours or not."""
+        return message in self.foreign or self.wanted.knows(message)
+
+    async def take(self, messages: list[Message]) -> None:
+        """Hand in messages, each of which was checked; durable on return."""
+        await self.wanted.take(messages)
+        for message in messages:
+            if not self.wanted.knows(message.id):
+                self.foreign[message.id] = None
+        while len(self.foreign) > MAX_FOREIGN:
+            self.foreign.popitem(last=False)
 
     def stop(self) -> None:
         """Hand in nothing more, mend and tell nothing more."""

@@ -39,6 +39,8 @@ class AtHost:
     """Whether it answered on a day, of those on which it was tried in this life of the daemon: the last."""
     sought: int = -1
     """The last day for which it asks keepers for what the box lacks; -1 for none. On disk."""
+    since: int = -1
+    """The first day for which it asks keepers, and was to bring all that they show; -1 for none. On disk."""
     link: HostLink | None = None
     """The link to it, once it has told how the box stands."""
     leaving: HostLink | None = None

@@ -111,6 +111,7 @@ class Domain(bytes, Enum):
     INVITATION = b"hc.invitation"
     KEEPER_DAY = b"hc.keeper-day"
     KEEPER = b"hc.keeper"
+    AUDIT = b"hc.audit"
     PLACE_SOURCE = b"hc.place-source"
     PLACE_MARK = b"hc.place-mark"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.

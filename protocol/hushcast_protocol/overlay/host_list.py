@@ -4,6 +4,7 @@ Nobody drives an owner to a relay of his choice by keeping others away: which of
 which of them answers, and another one is drawn only for one that `GONE_AFTER` days of rosters lack. On a day
 that is cut into shards an owner need not hold a roster that would list a host, and asks for none: that would
 show whom it has to do with. Such a day counts where the host did not answer at all when it was tried.
+Who loses messages comes after the other: so that is no way out of the list, either.
 """
 
 from __future__ import annotations
@@ -100,6 +101,15 @@ class HostList:
         since = now if self.away_since is None else self.away_since
         is_left = now - since >= patience and len(self.hosts) > 1 and is_second_there
         return replace(self, in_use=1 if is_left else self.in_use, away_since=since)
+
+    def lost(self, relay: RelayId) -> HostList:
+        """Return the list now that a host was found to have lost messages: it becomes the second.
+
+        It stays in use until the other one answers. Where it is the second already, the first is away.
+        """
+        if relay != self.hosts[0].relay or len(self.hosts) < HOSTS:
+            return self
+        return HostList(self.hosts[::-1], HOSTS - 1 - self.in_use)
 
     def needs(self, relay: RelayId, now: float, patience: float) -> bool:
         """Tell whether a host is to be reached: the first always, the second in its place."""

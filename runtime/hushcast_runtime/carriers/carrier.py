@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import trio
 
-from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Interest
@@ -43,6 +43,21 @@ class Tokens(NamedTuple):
     """That all messages of the topic have."""
     entries: tuple[bytes, ...]
     """That a message needs one of; where carriers compare values themselves, what they compare with."""
+
+
+class Probing(NamedTuple):
+    """How subscriptions are probed over a carrier, unless a daemon's settings say otherwise."""
+
+    a_day: float
+    """Probes of each subscription; each is a message to all subscribers of its topic."""
+    reports: bool
+    """Whether they report what came: needed where a subscriber learns what it lacks from others alone."""
+
+
+# Of each subscription, where what is lost is lost for good: who loses messages is found within hours.
+PROBES_AN_EPOCH = 24.0
+PROBED_OFTEN = Probing(PROBES_AN_EPOCH * EPOCHS_A_DAY, reports=True)
+"""Where what was published can be had from nobody but who brings it."""
 
 
 class RoutedInterest(Protocol):
@@ -71,6 +86,9 @@ class RoutedInterest(Protocol):
 
     def lose(self, count: int | None) -> None:
         """Take notice that so many messages were lost where they waited; on disk with the next write."""
+
+    def miss(self, message_ids: list[bytes]) -> None:
+        """Take notice that messages of its topic were published, and can be had no more."""
 
     def refuse(self, reason: str) -> None:
         """Take notice that the network does not take it as it is, for people; its route is ended next."""
@@ -121,6 +139,10 @@ class Carrier(Protocol):
     @property
     def calendar(self) -> Calendar:
         """The network's epochs and days."""
+
+    @property
+    def probing(self) -> Probing:
+        """How its subscriptions are probed: who keeps nothing of what was published says so by it."""
 
     def check_open(self) -> None:
         """Raise `Refusal` where nobody could take a message now; `NeverTaken` where nobody could later."""

@@ -16,12 +16,12 @@ import trio
 import trio.testing
 
 from hushcast_local.outbox import OutboxPublication
-from hushcast_local.prober import PROBES_AN_EPOCH
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_protocol.overlay.tree import Tree
+from hushcast_runtime.carriers.carrier import PROBES_AN_EPOCH
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
 from hushcast_testnet.inventory import CarrierName

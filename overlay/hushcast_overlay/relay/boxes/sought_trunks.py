@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.relay.boxes.box_ids import BoxIds
-from hushcast_overlay.relay.keepers.candidate_lists import CandidateLists
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.proof_of_work import NEEDED_FROM

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from hushcast_overlay.relay.keepers.candidate_lists import CandidateLists
+from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
 from hushcast_overlay.relay.next_hops import NextHops
 from hushcast_protocol.base.wire import RelayId

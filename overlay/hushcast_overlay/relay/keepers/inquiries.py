@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable
 
 import trio
 
+from hushcast_overlay.keepers.candidate_lists import CandidateLists
+from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
 from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks, windows
-from hushcast_overlay.relay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.relay.keepers.hand_ins import HandIns
-from hushcast_overlay.relay.keepers.keeper_questions import KeeperQuestions
 from hushcast_overlay.relay.next_hops import NextHops
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import HopMessage

@@ -8,7 +8,7 @@ from contextlib import suppress
 import msgspec
 import trio
 
-from hushcast_overlay.relay.keepers.candidate_lists import CandidateLists
+from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.relay.rate_limiter import RateLimiter
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, PeerError

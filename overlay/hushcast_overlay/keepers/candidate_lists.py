@@ -1,6 +1,6 @@
-"""The candidate lists of one relay: of each day of which something is kept, by whom, on disk.
+"""The candidate lists of one daemon: of each day of which something is kept, by whom, on disk.
 
-A relay that was not there when a day began does not know whom the others draw from, and takes no part in it.
+Who was not there when a day began does not know whom the others draw from, and takes no part in it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hushcast_runtime.storage.store import Change
 
 _KIND = RecordKind(
     "candidates",
-    StateOwner.RELAY,
+    StateOwner.OVERLAY_DAEMON,
     holds="the relays from which the keepers of a day are drawn",
     lifetime=f"as long as what is published on the day is kept, {MAX_DAYS_KEPT} days after it at most",
 )
@@ -29,7 +29,7 @@ _decode = decoder(Candidates, "candidate list", MAX_CANDIDATES)
 
 
 class CandidateLists:
-    """The candidates of days that are open, or kept, as far as this relay knows them."""
+    """The candidates of days that are open, or kept, as far as this daemon knows them."""
 
     def __init__(self, shards: Shards, rosters: RosterKeeper, context: Context) -> None:
         self._shards = shards
@@ -48,6 +48,10 @@ class CandidateLists:
         if candidates.day != number(key):
             raise DecodeError("candidates are kept under another day")
         self._draws[candidates.day] = KeeperDraws(candidates)
+
+    def __len__(self) -> int:
+        """Return of how many days they are known."""
+        return len(self._draws)
 
     @property
     def keeping(self) -> KeepingRule:

@@ -1,8 +1,8 @@
-"""Keeper questions: what a host asks keepers of one trunk and day, anonymously, and what it takes of answers.
+"""Keeper questions: what is asked of keepers of one trunk and day, anonymously, and what is taken of answers.
 
-Each is over a circuit of its own, so no keeper learns which relay asks. Whoever does not show what it said
-that it keeps is not asked for more. A trunk's keepers are few, and each may lie: what is asked of one, and
-taken in all, is bounded.
+Each is over a circuit of its own, so no keeper learns who asks, nor whether it is a host or an owner. Whoever
+does not show what it said that it keeps is not asked for more. A trunk's keepers are few, and each may lie:
+what is asked of one, and taken in all, is bounded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 import trio
 
 from hushcast_overlay.connector import Connector
-from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.wire import RelayId
@@ -33,25 +32,33 @@ from hushcast_protocol.overlay.keeper_frames import (
 from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import TransportError
 
-MAX_ASKED_AT_ONCE = 16  # questions of one host under way: each is a circuit
+MAX_ASKED_AT_ONCE = 16  # questions of one daemon under way: each is a circuit
 SHOWN_WITHIN = 60.0  # seconds from an open link to the answer: what a keeper takes to write one to a slow tor
 MAX_QUESTIONS = 64  # for bodies, to one keeper in one round: 4,096 of the smallest, more than a box holds
 MAX_BROUGHT = MAX_BOX  # bytes of bodies of one round: more than a box has room for would be for nothing
 
+AnswerKept = Callable[[KeeperRequest], Awaitable[KeeperAnswer]]
+"""Answers as a keeper."""
 TakeBrought = Callable[[Message, Collection[RelayId]], Awaitable[None]]
 """Takes a message that keepers show, and which of those that answered do not show it."""
 
 
 class KeeperQuestions:
-    """What one host asks."""
+    """What one host asks, or one owner of boxes."""
 
     def __init__(
-        self, relay: RelayId, connector: Connector, shards: Shards, kept: KeptMessages, context: Context
+        self,
+        connector: Connector,
+        shards: Shards,
+        context: Context,
+        relay: RelayId | None = None,
+        answer: AnswerKept | None = None,
     ) -> None:
+        """`relay` is a host's own name, and `answer` what it keeps itself: for that it opens no link."""
         self._relay = relay
+        self._own_answer = answer
         self._connector = connector
         self._shards = shards
-        self._kept = kept
         self._env = context.env
         self._counters = context.counters
         self._turns = trio.CapacityLimiter(MAX_ASKED_AT_ONCE)
@@ -120,8 +127,8 @@ class KeeperQuestions:
         return answer
 
     async def _answer(self, keeper: RelayId, question: KeeperRequest) -> KeeperAnswer:
-        if keeper == self._relay:
-            return await self._kept.answer(question)
+        if keeper == self._relay and self._own_answer is not None:
+            return await self._own_answer(question)
         self._counters.add("keepers_asked")
         if (listed := self._shards.relay(keeper)) is None:
             raise TransportError("no roster lists it any more")

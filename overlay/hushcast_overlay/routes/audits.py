@@ -1,0 +1,122 @@
+"""Audits: once a day and topic an owner asks a keeper whether its host has brought all of a day gone by.
+
+What lacks is then asked for directly, of all keepers of the topic. A host that did not bring what most of
+them show is the second of its list from then on; of what none of them has any more applications hear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from hushcast_overlay.keepers.candidate_lists import CandidateLists
+from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
+from hushcast_overlay.routes.owned_boxes import OwnedBoxes
+from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.topics import Topic
+from hushcast_protocol.overlay.host_audits import HostAudit, drawn_audit, shown_by_most
+from hushcast_protocol.overlay.keeper_frames import AskKept
+from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
+
+LATE = 60.0  # seconds after its moment when an audit is not made: a daemon that slept would show its return
+
+
+class Audits:
+    """The audits of one daemon."""
+
+    def __init__(
+        self,
+        held: Callable[[], Iterable[OverlayRoute]],
+        boxes: OwnedBoxes,
+        shards: Shards,
+        lists: CandidateLists,
+        questions: KeeperQuestions,
+        context: Context,
+    ) -> None:
+        """`held` returns the routes of the moment."""
+        self._held = held
+        self._boxes = boxes
+        self._shards = shards
+        self._calendar = shards.calendar
+        self._lists = lists
+        self._questions = questions
+        self._env = context.env
+        self._counters = context.counters
+        self._spawn = context.spawn
+
+    async def run(self) -> None:
+        """Begin, in each epoch, with the audits whose moments lie in it."""
+        while True:
+            now = self._env.now()
+            ends = self._calendar.epoch_start(self._calendar.epoch(now) + 1)
+            self._lists.look()
+            if self._env.is_certain():
+                self._lists.lapse()
+            for topic, audit, moment in self._drawn(self._calendar.day(now)):
+                if now <= moment < ends:
+                    self._spawn(self._audit_at, topic, audit, moment)
+            await self._env.sleep_until(ends)
+
+    def _drawn(self, today: int) -> list[tuple[Topic, HostAudit, float]]:
+        """Return what is to be asked today, and when (Unix seconds): nothing where nobody keeps.
+
+        On a day that is cut nothing, either: who are the keepers of a shard is known there alone.
+        """
+        keeping = self._shards.keeping
+        if not keeping.keepers or self._shards.is_cut(today):
+            return []
+        names: dict[Topic, bytes] = {}
+        for route in self._held():
+            topic, name = route.wanted.interest.topic, route.wanted.name
+            names[topic] = min(name, names.get(topic, name))
+        start, length = self._calendar.day_start(today), self._calendar.day_seconds
+        drawn = [(topic, drawn_audit(name, today, keeping.days)) for topic, name in names.items()]
+        return [(topic, audit, start + audit.moment * length) for topic, audit in drawn if audit is not None]
+
+    async def _audit_at(self, topic: Topic, audit: HostAudit, moment: float) -> None:
+        await self._env.sleep_until(moment)
+        routes = [route for route in self._held() if route.wanted.interest.topic == topic]
+        if routes and self._env.now() <= moment + LATE:
+            await self._audit(routes, audit)
+
+    async def _audit(self, routes: list[OverlayRoute], audit: HostAudit) -> None:
+        trunk = (await routes[0].wanted.tokens(audit.day)).trunk
+        keepers = list(self._lists.shown_by(audit.day, trunk))
+        if not keepers:
+            return
+        self._counters.add("audits")
+        first = keepers[audit.place % len(keepers)]
+        question = AskKept(audit.day, trunk, None)
+        shown = await self._questions.ids([first], question)
+        asking = {route.wanted.name: route for route in routes if self._boxes.asks(route, audit.day)}
+        lacking = {name: _lacking(route, shown.values()) for name, route in asking.items()}
+        if not any(lacking.values()):
+            return
+        shown |= await self._questions.ids([one for one in keepers if one != first], question)
+        lacking = {name: _lacking(route, shown.values()) for name, route in asking.items()}
+        brought: set[bytes] = set()
+
+        async def take(message: Message, without: Collection[RelayId]) -> None:
+            brought.add(message.id)
+            for route in asking.values():
+                await route.take([message])
+
+        wanted = set[bytes]().union(*lacking.values())
+        is_whole = await self._questions.bring(audit.day, trunk, shown, wanted, take)
+        sure = shown_by_most(shown)
+        for name, route in asking.items():
+            came = {one for one in lacking[name] & brought if route.wanted.knows(one)}
+            self._counters.add("messages_from_audits", len(came))
+            if is_whole and (gone := (lacking[name] & sure) - brought):
+                route.wanted.miss(sorted(gone))
+            if came & sure:
+                log.warning("a host has not brought what keepers show")
+                await self._boxes.leave(route, audit.day)
+
+
+def _lacking(route: OverlayRoute, shown: Iterable[Collection[bytes]]) -> set[bytes]:
+    """Return the ids that keepers show and that have not come, ours or not."""
+    return {one for ids in shown for one in ids if not route.has(one)}

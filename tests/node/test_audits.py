@@ -1,0 +1,217 @@
+"""Owners ask a keeper, once a day and topic, whether their hosts have brought all of a day gone by."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+from hosted_network import box_of, drop_everywhere, hosts_of, in_use, subscribed
+from kept_network import keepers_of, kept_network, kept_of, next_day
+from owner_end import message
+from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
+
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.keeping_rule import KeepingRule
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.host_audits import drawn_audit
+from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept, ShownKeptMessages
+from hushcast_protocol.overlay.profile import Root
+
+TWO_DAYS = KeepingRule(6, 2)  # so that each audit is of the day before yesterday
+DAY_SECONDS = EPOCHS_A_DAY * EPOCH_SECONDS
+
+
+@asynccontextmanager
+async def audited_network(clients: int = 1, relays: int = 9) -> AsyncIterator[SmallNetwork]:
+    async with kept_network(relays, keeping=TWO_DAYS, clients=clients, root=Root.HOST) as net:
+        yield net
+
+
+def loses_what_it_is_to_bring(host: Node) -> None:
+    """Have a host take what is for its boxes, and ask keepers, and put nothing into them."""
+    relay: Any = host.daemon.overlay.relay
+
+    async def took(messages: list[Message], previous: bytes, only: Any = None) -> list[int]:
+        await trio.lowlevel.checkpoint()
+        return []
+
+    async def asked(*_: object) -> bool:
+        await trio.lowlevel.checkpoint()
+        return True
+
+    relay.forwarding.take = took
+    relay.inquiries._ask = asked
+
+
+def questions_of(net: SmallNetwork) -> list[tuple[float, AskKept | AskKeptMessages]]:
+    """What keepers are asked from now on about whole days, or for messages."""
+    asked: list[tuple[float, AskKept | AskKeptMessages]] = []
+
+    def listen(node: Node) -> None:
+        kept: Any = kept_of(node)
+        answer = kept.answer
+
+        async def answered(request: Any) -> Any:
+            if isinstance(request, AskKeptMessages) or request.epoch is None:
+                asked.append((net.now, request))
+            return await answer(request)
+
+        kept.answer = answered
+
+    for node in net.relays:
+        listen(node)
+    return asked
+
+
+def audit_moment(net: SmallNetwork, node: Node) -> float:
+    """When a daemon asks today."""
+    today = net.calendar.day(net.now)
+    audit = drawn_audit(node.route().wanted.name, today, TWO_DAYS.days)
+    assert audit is not None
+    return net.calendar.day_start(today) + audit.moment * DAY_SECONDS
+
+
+async def drop_away_from(net: SmallNetwork, host: Node, *payloads: bytes) -> None:
+    """Publish at relays that are no host."""
+    others = [relay for relay in net.relays if relay is not host]
+    for number, payload in enumerate(payloads):
+        await net.drop_at(others[number % len(others)], ONE, Content(payload))
+
+
+@pytest.mark.slow
+async def test_what_a_host_loses_comes_by_an_audit_and_the_other_host_is_used() -> None:
+    async with audited_network() as net:
+        subscriber, *_ = net.clients
+        await subscribed(subscriber)
+        ear = await subscriber.listen()
+        await next_day(net)
+        host = in_use(net, subscriber)
+        other = next(one for one in hosts_of(net, subscriber) if one is not host)
+        loses_what_it_is_to_bring(host)
+        sent = [b"%d" % number for number in range(5)]
+        await drop_away_from(net, host, *sent)
+        await trio.sleep(5 * EPOCH_SECONDS)
+        assert ear.payloads == [], "the host loses all"
+        await ear.hears(5, within=4 * DAY_SECONDS)
+        assert sorted(ear.payloads) == sorted(sent)
+        assert subscriber.count("messages_from_audits") == 5
+        await until(lambda: in_use(net, subscriber) is other, 5 * EPOCH_SECONDS, "the other host is used")
+        assert subscriber.count("hosts_left") == 1
+        assert hosts_of(net, subscriber) == [other, host], "nobody else"
+        await subscriber.restart()
+        assert hosts_of(net, subscriber) == [other, host], "it is on disk"
+        ear = await subscriber.listen()
+        await trio.sleep(2 * EPOCH_SECONDS)
+        await drop_away_from(net, host, b"again")
+        await until(lambda: b"again" in ear.payloads, 3 * EPOCH_SECONDS, "the other host brings it")
+
+
+@pytest.mark.slow
+async def test_an_honest_host_is_asked_about_once_a_day_and_nothing_follows() -> None:
+    async with audited_network(clients=2) as net:
+        subscriber, early = net.clients
+        await subscribed(subscriber)
+        await subscribed(early)
+        hosts = hosts_of(net, subscriber)
+        asked = questions_of(net)
+        for _ in range(4):
+            await next_day(net)
+            await drop_everywhere(net, b"one", b"two")
+        await next_day(net, epochs=0.0)
+        assert subscriber.count("audits") == 3, "on each day from the third on"
+        assert subscriber.count("keepers_asked") == subscriber.count("audits"), "one question each"
+        assert subscriber.count("hosts_left") == subscriber.count("messages_from_audits") == 0
+        assert hosts_of(net, subscriber) == hosts
+        audits = [request for _, request in asked if isinstance(request, AskKept)]
+        by_day: dict[int, set[AskKept | AskKeptMessages]] = {}
+        for moment, request in asked:
+            by_day.setdefault(net.calendar.day(moment), set()).add(request)
+        assert len(audits) == subscriber.count("audits") + early.count("audits")
+        assert all(len(requests) == 1 for requests in by_day.values()), "the same of all readers"
+
+
+@pytest.mark.slow
+async def test_who_was_away_at_its_moment_asks_nothing_that_day() -> None:
+    async with audited_network() as net:
+        subscriber, *_ = net.clients
+        await subscribed(subscriber)
+        for is_away in (True, False):
+            await next_day(net, epochs=0.0)
+            while not 2 * EPOCH_SECONDS < audit_moment(net, subscriber) % DAY_SECONDS < 20 * EPOCH_SECONDS:
+                await next_day(net, epochs=0.0)
+            moment = audit_moment(net, subscriber)
+            before = subscriber.count("audits")
+            if is_away:
+                await subscriber.stop()
+                await net.sleep_until(moment + 1)
+                await subscriber.start()
+            await net.sleep_until(net.calendar.day_start(net.calendar.day(net.now) + 1) - 1)
+            assert subscriber.count("audits") == before + (not is_away)
+
+
+@pytest.mark.slow
+async def test_what_keepers_say_was_there_and_cannot_show_is_told_as_a_gap() -> None:
+    async with audited_network() as net:
+        subscriber, *_ = net.clients
+        await subscribed(subscriber)
+        ear = await subscriber.listen()
+        await next_day(net)
+        host = in_use(net, subscriber)
+        loses_what_it_is_to_bring(host)
+        await drop_away_from(net, host, b"lost")
+
+        async def no_bodies(node: Node) -> None:
+            kept: Any = kept_of(node)
+            read = kept._read
+
+            async def nothing(name: bytes, request: AskKeptMessages) -> tuple[Message, ...]:
+                await read(name, request)
+                return ()
+
+            kept._read = nothing
+
+        for node in net.relays:
+            await no_bodies(node)
+        await until(lambda: subscriber.count("gaps_found"), 4 * DAY_SECONDS, "a gap is told")
+        await trio.sleep(DAY_SECONDS)
+        assert subscriber.count("gaps_found") == 1, "once"
+        assert ear.payloads == []
+        assert subscriber.count("hosts_left") == 0, "nothing came that the host could have brought"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_shown", [True, False])
+async def test_what_one_keeper_makes_up_drives_nobody_from_a_host(is_shown: bool) -> None:
+    """What is made up is asked for, whether or not there is a body, and nothing else follows."""
+    async with audited_network() as net:
+        subscriber, *_ = net.clients
+        await subscribed(subscriber)
+        hosts = hosts_of(net, subscriber)
+        await next_day(net)
+        trunk = (await subscriber.route().wanted.tokens(net.calendar.day(net.now))).trunk
+        made_up = message(net.calendar.day(net.now), trunk)
+        audit = drawn_audit(subscriber.route().wanted.name, made_up.day + 2, TWO_DAYS.days)
+        assert audit is not None
+        keepers = keepers_of(net, made_up)
+        kept: Any = kept_of(keepers[audit.place % len(keepers)])
+
+        async def answer(request: Any) -> Any:
+            await trio.lowlevel.checkpoint()
+            is_its = (request.day, request.trunk) == (made_up.day, trunk)
+            if isinstance(request, AskKept):  # hosts that ask for windows are shown nothing
+                return ShownKept((made_up.id,) if is_its and request.epoch is None else (), 0)
+            return ShownKeptMessages((made_up,) if is_shown and is_its else ())
+
+        kept.answer = answer
+        await next_day(net)
+        await next_day(net)
+        await next_day(net)
+        assert subscriber.count("audits") == 2
+        assert subscriber.count("keepers_asked") > subscriber.count("audits"), "what it shows is asked for"
+        assert subscriber.count("hosts_left") == subscriber.count("gaps_found") == 0
+        assert hosts_of(net, subscriber) == hosts
+        assert box_of(subscriber).hosts.current == hosts[0].id
