@@ -142,6 +142,11 @@ class Inbox:
         self._forget_oldest(self._passed_over, MAX_PASSED_OVER)
         return True
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether some application listens now."""
+        return bool(self._listeners)
+
     def note_gap(self, message_id: bytes) -> None:
         """Tell those who listen now of a message that was missed."""
         for listener in self._listeners:

@@ -100,8 +100,10 @@ class LocalSubscription:
         self.inbox.note_lost(count)
 
     def miss(self, message_ids: list[bytes]) -> None:
-        """Tell applications of messages that others may have, once of each."""
-        self._note_gaps(message_ids)
+        """Tell applications of messages that others may have, once of each; if none listens, how many."""
+        found = self._note_gaps(message_ids)
+        if found and not self.inbox.is_heard:
+            self.inbox.note_lost(len(found))
 
     def refuse(self, reason: str) -> None:
         """Take notice that the network does not take it."""
@@ -146,12 +148,13 @@ class LocalSubscription:
             return  # what it names may have come to others before
         self._note_gaps(missed(report, self.interest.predicate, self.inbox.knows))
 
-    def _note_gaps(self, message_ids: list[bytes]) -> None:
+    def _note_gaps(self, message_ids: list[bytes]) -> list[bytes]:
         found = self.recent.new_gaps(message_ids)
         self._counters.add("gaps_found", len(found))
         for gap in found:
             self.inbox.note_gap(gap)
             self._tracer.tell(ground_truth.Gap(self.interest.topic.name, gap))
+        return found
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):

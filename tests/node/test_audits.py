@@ -154,11 +154,14 @@ async def test_who_was_away_at_its_moment_asks_nothing_that_day() -> None:
 
 
 @pytest.mark.slow
-async def test_what_keepers_say_was_there_and_cannot_show_is_told_as_a_gap() -> None:
+@pytest.mark.parametrize("is_heard", [True, False])
+async def test_what_keepers_say_was_there_and_cannot_show_is_told_as_a_gap(is_heard: bool) -> None:
+    """Who listens later hears how many were lost."""
     async with audited_network() as net:
         subscriber, *_ = net.clients
         await subscribed(subscriber)
-        ear = await subscriber.listen()
+        if is_heard:
+            ear = await subscriber.listen()
         await next_day(net)
         host = in_use(net, subscriber)
         loses_what_it_is_to_bring(host)
@@ -179,7 +182,9 @@ async def test_what_keepers_say_was_there_and_cannot_show_is_told_as_a_gap() -> 
         await until(lambda: subscriber.count("gaps_found"), 4 * DAY_SECONDS, "a gap is told")
         await trio.sleep(DAY_SECONDS)
         assert subscriber.count("gaps_found") == 1, "once"
-        assert ear.payloads == []
+        if not is_heard:
+            ear = await subscriber.listen()
+        assert (ear.payloads, len(ear.gaps), ear.feed.lost()) == ([], int(is_heard), int(not is_heard))
         assert subscriber.count("hosts_left") == 0, "nothing came that the host could have brought"
 
 

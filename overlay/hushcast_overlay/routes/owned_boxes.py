@@ -162,6 +162,7 @@ class OwnedBoxes:
         if known.link is None or trio.current_time() - known.link.opened_at < settled:
             return
         if 0 <= known.since <= day:
+            log.warning("a host has not brought what keepers show")
             self._counters.add("hosts_left")
             await self._use(route.wanted.name, box, route, box.hosts.lost(box.hosts.current))
 
