@@ -65,7 +65,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Gap:
-    """A message that another subscriber of the topic received, and this daemon did not."""
+    """A message that another subscriber received, or that keepers had, and this daemon did not get."""
 
     topic: str = field(repr=False)
     """The topic's name."""

@@ -8,7 +8,7 @@ LOCAL_COUNTERS = {
     "messages_excess": "messages that came and did not match what was wanted",
     "messages_not_ours": "messages that came and do not open under its topic",
     "probes_sent": "probes that the network took over",
-    "gaps_found": "messages that other subscribers report and that did not come",
+    "gaps_found": "messages that other subscribers report, or that keepers had, and that did not come",
     "publications_given_up": "publications that nobody took within 14 days, signed ones on their day",
 }
 """By name, with its meaning."""
