@@ -142,16 +142,12 @@ class Inbox:
         self._forget_oldest(self._passed_over, MAX_PASSED_OVER)
         return True
 
-    @property
-    def is_heard(self) -> bool:
-        """Whether some application listens now."""
-        return bool(self._listeners)
-
-    def note_gap(self, message_id: bytes) -> None:
-        """Tell those who listen now of a message that was missed."""
+    def note_gap(self, message_id: bytes) -> bool:
+        """Tell those who listen now of a message that was missed; return whether anybody does."""
         for listener in self._listeners:
             listener.gaps.append(ReportedGap(message_id))
         self._wake_listeners()
+        return bool(self._listeners)
 
     def note_lost(self, count: int | None) -> None:
         """Tell those who listen now that messages were lost before they came; if nobody does, the next one.
@@ -215,8 +211,7 @@ class Inbox:
         if not self._env.is_certain():
             return
         for memory in (self._seen, self._passed_over):
-            gone = [message_id for message_id, day in memory.items() if day < before_day]
-            if gone:
+            if gone := [message_id for message_id, day in memory.items() if day < before_day]:
                 self.forgot_at = self._env.now()
             for begin in range(0, len(gone), STEP):
                 step = gone[begin : begin + STEP]

@@ -101,9 +101,8 @@ class LocalSubscription:
 
     def miss(self, message_ids: list[bytes]) -> None:
         """Tell applications of messages that others may have, once of each; if none listens, how many."""
-        found = self._note_gaps(message_ids)
-        if found and not self.inbox.is_heard:
-            self.inbox.note_lost(len(found))
+        if untold := self._note_gaps(message_ids):
+            self.inbox.note_lost(untold)
 
     def refuse(self, reason: str) -> None:
         """Take notice that the network does not take it."""
@@ -148,13 +147,15 @@ class LocalSubscription:
             return  # what it names may have come to others before
         self._note_gaps(missed(report, self.interest.predicate, self.inbox.knows))
 
-    def _note_gaps(self, message_ids: list[bytes]) -> list[bytes]:
+    def _note_gaps(self, message_ids: list[bytes]) -> int:
+        """Tell of those that are new; return of how many of these nobody heard."""
         found = self.recent.new_gaps(message_ids)
         self._counters.add("gaps_found", len(found))
+        untold = 0
         for gap in found:
-            self.inbox.note_gap(gap)
+            untold += not self.inbox.note_gap(gap)
             self._tracer.tell(ground_truth.Gap(self.interest.topic.name, gap))
-        return found
+        return untold
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
