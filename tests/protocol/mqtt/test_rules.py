@@ -27,6 +27,7 @@ from hushcast_protocol.mqtt.packets import (
     Will,
 )
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topic_filters import matches, normal
 
 NOT_FOR, COMMAND = "not for", "!do/"
 
@@ -184,6 +185,30 @@ def test_answers_are_asked_for_once_a_topic_and_again_when_the_rules_change_ther
         sender.publish(topic)
     assert rules.asked == 5
     assert len(client.payloads()) == 8
+
+
+@pytest.mark.parametrize(
+    "others", [(), ("caf\u00e9/x", "cafe\u0301/x", "\u00e9")], ids=["ascii", "other letters"]
+)
+@pytest.mark.parametrize(
+    "wanted", ["#", "+", "a/#", "a/+", "a/b", "ab", "none/#", "caf\u00e9/+", "cafe\u0301/#"]
+)
+def test_a_change_asks_again_about_those_topics_that_its_filter_matches(
+    wanted: str, others: tuple[str, ...]
+) -> None:
+    world, rules = world_of()
+    client = reader(world, "#", qos=0)
+    sender = world.connect("sender")
+    topics = ("a", "ab", "a/b", "a/c", "a/b/c", "b/a", *others)
+    for topic in topics:
+        sender.publish(topic)
+    world.broker.rules_changed(wanted)
+    before = rules.asked
+    for topic in topics:
+        sender.publish(topic)
+    matched = [one for one in topics if matches(normal(wanted), normal(one))]
+    assert rules.asked - before == len(matched)
+    assert len(client.published()) == 2 * len(topics)
 
 
 def test_a_message_may_have_terms_of_its_own() -> None:
