@@ -46,8 +46,8 @@ class CachedReservationTree(ReservationTree):
 
     def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
         """Decide, or tell what was decided since the last change that reached the topic."""
-        topic = normal(topic)
-        kept = self._kept.get(topic)
+        # What is remembered is in one spelling, as nearly all topics are.
+        kept = self._kept.get(topic) or self._kept.get(topic := normal(topic))
         if kept is not None and (known := kept.get((purpose, strict))) is not None:
             return known
         decision = decide(self.covering(topic), purpose, strict)
