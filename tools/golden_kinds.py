@@ -21,9 +21,9 @@ from protocol_layouts import SECTIONS
 
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import SPOKEN
+from hushcast_protocol.base.wires import spoken
 
-KEPT = Path(__file__).parents[1] / "tests" / "data" / f"wire-{SPOKEN.highest}" / "kinds.txt"
+KEPT = Path(__file__).parents[1] / "tests" / "data" / f"wire-{spoken().highest}" / "kinds.txt"
 _TEXTS = ("text", "a-name", "ab" * 32, "0" * 64, "en", "2026-01-01", "x", "")
 
 
@@ -128,7 +128,7 @@ def main() -> int:
     held = {} if asked.anew else kept()
     for name in made.keys() & held.keys():
         if made[name] != held[name]:
-            sys.stderr.write(f"{name} is not as wire {SPOKEN.highest} has it: it needs the next wire\n")
+            sys.stderr.write(f"{name} is not as wire {spoken().highest} has it: it needs the next wire\n")
             return 1
     if asked.check:
         missing = made.keys() ^ held.keys()

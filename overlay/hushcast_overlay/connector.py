@@ -128,7 +128,7 @@ class Connector:
         """Take a link as the relay `us`."""
         view = self._rosters.view()
         link = Link.respond(
-            self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view, speaks=wires.SPOKEN
+            self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view, speaks=wires.spoken()
         )
         return await self._checked(accept_channel(stream, link, decode))
 

@@ -149,7 +149,7 @@ class RosterKeeper:
     def spoken(self) -> int:
         """Return in which wire links are opened now; raise `OtherWire` where it is not spoken here."""
         if (wire := self.wire) is None:
-            return wires.SPOKEN.highest
+            return wires.spoken().highest
         wire.check()
         return wire.now
 

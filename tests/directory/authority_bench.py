@@ -131,7 +131,8 @@ class Directory:
         key = self.seed.public()
         env, transport = self.bench.env, self.bench.wires.transport()
         address = memory_address(self.home.public())
-        return DirectoryClient(env, transport, NETWORK.id, address, Trust(NETWORK, key))
+        trust = Trust(NETWORK, key)
+        return DirectoryClient(env, transport, NETWORK.id, address, trust, lambda: FIRST.lowest)
 
 
 class AuthorityBench:

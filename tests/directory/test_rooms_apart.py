@@ -20,7 +20,7 @@ from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wires import SPOKEN, OtherWire, WireRange
+from hushcast_protocol.base.wires import OtherWire, WireRange, spoken
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
 
@@ -274,10 +274,10 @@ async def test_a_relay_is_reached_in_the_newest_wire_that_it_says_to_speak() -> 
                 asked.append(link.wire)
 
         made.nursery.start_soon(listener.serve, answer)
-        for speaks in (WireRange(1, 9), SPOKEN):
+        for speaks in (WireRange(1, 9), spoken()):
             signed = made.descriptor(1, address=listener.address, speaks=speaks)
             await made.client().register(signed)
-            assert asked.pop() == SPOKEN.highest
+            assert asked.pop() == spoken().highest
             await trio.sleep(2)
         later = made.descriptor(1, address=listener.address, speaks=WireRange(2, 9))
         with pytest.raises(Refusal, match="this network speaks wire 1, and the relay wires 2 to 9"):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import drilled_wire
 import msgspec
 import pytest
 from authority_bench import AuthorityBench, Directory, authority_bench, sets
 from directory_bench import relay_seed
+from drilled_wire import mix_releases, release
 
 from hushcast_directory.server.configured_set import ConfiguredSet, SetOfOne
 from hushcast_directory.server.settings import DirectorySettings
@@ -17,10 +19,10 @@ from hushcast_protocol.authorities.heads import Head
 from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.wires import WireRange
 from hushcast_runtime.processes.config import parse_settings
+from hushcast_runtime.storage.store import MemoryStore
 
-BOTH = WireRange(1, 2)
+BOTH = drilled_wire.BOTH.spoken
 
 
 def of_wire(number: int) -> Authorities:
@@ -55,7 +57,7 @@ async def test_a_quorum_has_a_wire_announced_a_day_ahead_and_a_minority_does_not
 ) -> None:
     async with authority_bench(5, 3) as made:
         await made.until(made.epoch + 2)
-        monkeypatch.setattr(wires, "SPOKEN", BOTH)
+        monkeypatch.setattr(wires, "table", lambda: drilled_wire.BOTH)
         made.speaks = {0: BOTH, 1: BOTH}  # and the third lags behind
         first, second, third, *_ = made.directories
         heads: dict[int, int] = {}
@@ -82,6 +84,57 @@ async def test_a_quorum_has_a_wire_announced_a_day_ahead_and_a_minority_does_not
         await made.until(made.epoch + 2.1)
         assert newest(made.directories[4]).authorities.wire == 2, "it follows when it is back"
         assert sorted(heads) == list(range(min(heads), max(heads) + 1)), "a head in every epoch"
+
+
+@pytest.mark.slow
+async def test_directories_are_upgraded_one_by_one_beside_one_that_lies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of five one lies all along, and one is upgraded long after the change: a head in every epoch."""
+    mix_releases(monkeypatch)
+    with release(drilled_wire.BOTH):  # of which are who lies, and the relays
+        bench = authority_bench(5, 3, faulty=1, seed=3)
+        made = await bench.__aenter__()
+    made.speaks = dict.fromkeys(range(3), BOTH)
+    for directory in made.directories:  # before anything of the bench runs
+        directory.sitting = replace(directory.sitting, authorities=sets(5, 3))
+    try:
+        for directory in made.directories:
+            await directory.kill()
+            directory.store = MemoryStore()
+            await directory.start()
+        await made.until(made.epoch + 2)
+        *upgraded, last = made.directories
+        epochs = []
+        for directory in upgraded:
+            await directory.kill()
+            with release(drilled_wire.BOTH):
+                await directory.start()
+            ask(directory, 2)
+            for _ in range(3):
+                await made.until(made.epoch + 1.05)
+                epochs.append(made.epoch)
+        change = newest(last).change
+        assert change is not None, "three of five"
+        assert change.authorities.wire == 2
+        while made.epoch < change.epoch + 4:
+            await made.until(made.epoch + 1.05)
+            epochs.append(made.epoch)
+        with release(drilled_wire.BOTH):
+            for epoch in epochs:
+                assert len(made.heads(epoch)) == 1, "one, in every epoch"
+            head = newest(upgraded[0])
+            assert (head.epoch, head.authorities.wire) == (made.epoch, 2)
+            assert head.inside.startswith(b"\x97\xa8inside/2")
+            assert inside_of(head).count == 3
+        assert newest(last).authorities.wire == 2, "it follows what it cannot read"
+        await last.kill()
+        with release(drilled_wire.BOTH):
+            await last.start()
+            await made.until(made.epoch + 2.1)
+            assert newest(last).epoch == made.epoch
+    finally:
+        await bench.__aexit__(None, None, None)
 
 
 def test_one_step_is_voted_for_at_a_time_and_with_what_else_is_voted_for() -> None:

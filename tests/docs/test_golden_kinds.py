@@ -59,3 +59,13 @@ def test_what_is_kept_is_not_changed_unasked(
     assert run("--anew") == 0
     assert place.read_text() == kept
     assert run("--check") == 0
+
+
+def test_no_two_kinds_have_one_tag() -> None:
+    """A kind is known by its tag alone, in whatever room it is said: translations go by that."""
+    by_tag: dict[str, type] = {}
+    for kinds in importlib.import_module("protocol_layouts").SECTIONS.values():
+        for kind in kinds:
+            tag = kind.__struct_config__.tag
+            assert tag is None or by_tag.setdefault(tag, kind) is kind, tag
+    assert len(by_tag) > 100

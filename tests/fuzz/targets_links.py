@@ -20,14 +20,14 @@ from hushcast_protocol.base.links import (
 )
 from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import SPOKEN
+from hushcast_protocol.base.wires import spoken
 from hushcast_protocol.overlay.frames import decode_overlay
 
 LIMIT = 2048  # bytes of a frame, small enough to be passed
 _VIEW = RosterView(7, b"v" * 32)
 _FRAMES = some_frames(Random("frames"))
 _PROOFS = [
-    *(encode(IdentityProof(relay_id(number), b"s" * 64, _VIEW, SPOKEN)) for number in (0, 3)),
+    *(encode(IdentityProof(relay_id(number), b"s" * 64, _VIEW, spoken())) for number in (0, 3)),
     *(encode(Anonymous(view)) for view in (None, _VIEW)),
 ]
 

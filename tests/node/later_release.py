@@ -23,7 +23,7 @@ from hushcast_protocol.authorities.heads import (
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import LASTING, SPOKEN, WireRange
+from hushcast_protocol.base.wires import LASTING, WireRange, spoken
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
@@ -52,7 +52,7 @@ class LaterRelease:
         net, seed = self._net.net, self._net.directory.seed
         last = (self.heads or [self._held.newest])[-1].head
         epoch, before = max(net.calendar.epoch(self._net.now), decode_head(last).epoch + 1), head_digest(last)
-        inside = decode_head(self._held.newest.head).inside if wire in SPOKEN else b"\xc1 in words to come"
+        inside = decode_head(self._held.newest.head).inside if wire in spoken() else b"\xc1 in words to come"
         body = encode(Head(net.id, epoch, before, self.authorities(wire), change, inside))
         mark = IndexedSignature(0, assent_to(seed, AssentBody(net.id, epoch, head_digest(body))))
         self.heads = [CertifiedHead(body, (mark,))]

@@ -1,31 +1,36 @@
 """The drill: a network goes on to a next wire under traffic, and nothing is lost by it nor comes twice.
 
-The next wire of the drill differs in its number alone. Programs of the release before, and then of one that
-speaks both, are the same code here: what it speaks changes at a moment, and each is restarted after that.
+The next wire is that of `drilled_wire`, which has other kinds. Daemons of the release before and of one that
+speaks both are the same code here, by another table of wires.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import trio
-from small_network import DAY_SECONDS, EPOCH_SECONDS, SmallNetwork, small_network, until
+from cut_network import cut_network
+from drilled_wire import BOTH, mix_releases, release
+from several_directories import Directories
+from small_network import DAY_SECONDS, EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
 from hushcast_directory.client import directory_client
-from hushcast_directory.server.configured_set import SetOfOne
+from hushcast_directory.server.configured_set import ConfiguredSet, SetOfOne
+from hushcast_node.overlay_doctor import examine_overlay
 from hushcast_overlay import connector
-from hushcast_protocol.base import wires
+from hushcast_protocol.authorities.head_inside import inside_of
+from hushcast_protocol.authorities.heads import Head
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.wires import LASTING, WireRange
+from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
 
 pytestmark = pytest.mark.slow
 
-BOTH = WireRange(1, 2)
 TOPIC = parse_topic("over the change")
 EVERY = 20.0  # virtual seconds between two publications
 
@@ -52,42 +57,70 @@ class Opened:
 
 
 async def publish(net: SmallNetwork, sent: list[bytes], numbers: Iterator[int]) -> None:
-    """Publish now and then, whatever happens around."""
+    """Publish now and then, whatever happens around, at a client that goes on with its network."""
     while True:
         payload = b"%d" % next(numbers)
-        await net.clients[1].daemon.service.enqueue(TOPIC, Content(payload))
+        with release(BOTH):
+            await net.clients[1].daemon.service.enqueue(TOPIC, Content(payload))
         sent.append(payload)
         await trio.sleep(EVERY)
 
 
-async def upgrade(net: SmallNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have all daemons be of a release that speaks one wire more, and restart them one after the other."""
-    monkeypatch.setattr(wires, "SPOKEN", BOTH)
-    await net.directory.restart()  # type: ignore[attr-defined]
-    for relay in net.relays:
-        await relay.restart()
-        await trio.sleep(EPOCH_SECONDS / 2)
-    await net.clients[0].restart()
+async def upgrade(net: SmallNetwork, but: Sequence[Node] = ()) -> None:
+    """Restart all daemons, one after the other, as a release that speaks one wire more."""
+    with release(BOTH):
+        await net.directory.restart()  # type: ignore[attr-defined]
+        for node in (*net.relays, *net.clients):
+            if node not in but:
+                await node.restart()
+                await trio.sleep(EPOCH_SECONDS / 2)
 
 
 async def change_to(net: SmallNetwork, wire: int) -> float:
     """Have the directory's operator ask for a wire; return the time at which it comes into force."""
-    net.directory.agreeing.sit(SetOfOne(len(net.relays), wire=wire))
+    ask(net, wire)
     reader = net.clients[0].daemon
     await until(lambda: reader.status()["wire"]["coming"] == wire, 2 * EPOCH_SECONDS)
-    machine = net.directory.agreeing.machine
-    assert machine is not None
-    assert machine.chain.head is not None
-    change = machine.chain.head.change
+    change = head_of(net).change
     assert change is not None
     assert change.epoch % EPOCHS_A_DAY == 0
     assert change.epoch > net.calendar.epoch(net.now) + EPOCHS_A_DAY - 2, "a day ahead"
     return trio.current_time() + net.calendar.epoch_start(change.epoch) - net.now
 
 
+def ask(net: SmallNetwork, wire: int) -> None:
+    if isinstance(net.directory, Directories):
+        for one in net.directory.all:
+            assert isinstance(one.sitting, ConfiguredSet)
+            one.sitting = replace(one.sitting, wire=wire)
+            assert one.server is not None
+            one.server.agreeing.sit(one.sitting)
+    else:
+        net.directory.agreeing.sit(SetOfOne(len(net.relays), wire=wire))  # type: ignore[attr-defined]
+
+
+def head_of(net: SmallNetwork) -> Head:
+    if isinstance(net.directory, Directories):
+        head = net.directory.all[0].head
+    else:
+        machine = net.directory.agreeing.machine  # type: ignore[attr-defined]
+        head = machine.chain.head
+    assert head is not None
+    return head
+
+
+async def heard_all(net: SmallNetwork, sent: list[bytes]) -> None:
+    """Take what has come for the one subscription of the network: all of it, and nothing twice."""
+    ear = await net.clients[0].listen(TOPIC)
+    heard = await ear.hears(len(sent), 600)
+    assert sorted(heard, key=int) == sent, "none lost, none twice"
+    assert len(sent) > 100
+
+
 async def test_a_network_goes_on_to_another_wire_and_back_under_traffic(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    mix_releases(monkeypatch)
     opened = Opened(monkeypatch)
     async with small_network(relays=4, clients=2) as net:
         sent: list[bytes] = []
@@ -95,7 +128,7 @@ async def test_a_network_goes_on_to_another_wire_and_back_under_traffic(
         ear.close()
         net.nursery.start_soon(publish, net, sent, iter(range(10_000)))
         await trio.sleep(2 * EPOCH_SECONDS)
-        await upgrade(net, monkeypatch)
+        await upgrade(net)
         await trio.sleep(EPOCH_SECONDS)
         upgraded = trio.current_time()
         on = await change_to(net, 2)
@@ -107,7 +140,58 @@ async def test_a_network_goes_on_to_another_wire_and_back_under_traffic(
         assert opened.between(upgraded, on - 1) == {1}
         assert opened.between(on + 1, back - 1) == {2}
         assert opened.between(back + 1, trio.current_time()) == {1}
-        ear = await net.clients[0].listen(TOPIC)
-        heard = await ear.hears(len(sent))
-        assert sorted(heard, key=int) == sent, "none lost, none twice"
-        assert len(sent) > 100
+        await heard_all(net, sent)
+
+
+def told_of_wire(net: SmallNetwork, node: Node) -> Any:
+    side = node.daemon.overlay
+    return examine_overlay(side, None, node.identity is not None, net.env)
+
+
+@pytest.mark.parametrize("relays", [11, 9], ids=["9 percent", "11 percent"])
+async def test_the_network_goes_on_without_who_lags_and_who_lags_says_so(
+    monkeypatch: pytest.MonkeyPatch, relays: int
+) -> None:
+    """One relay is not upgraded: it loses its seat as the change comes, and has it again once it is."""
+    mix_releases(monkeypatch)
+    async with small_network(relays=relays, clients=2) as net:
+        await goes_on_without(net, net.relays[0])
+
+
+async def test_a_cut_network_goes_on_without_who_lags(monkeypatch: pytest.MonkeyPatch) -> None:
+    mix_releases(monkeypatch)
+    async with cut_network(11) as net:
+        assert net.is_cut(net.today)
+        await goes_on_without(net, net.relays[0])
+        assert net.is_cut(net.today)
+
+
+async def goes_on_without(net: SmallNetwork, lagging: Node) -> None:
+    sent: list[bytes] = []
+    ear = await net.clients[0].listen(TOPIC)
+    ear.close()
+    net.nursery.start_soon(publish, net, sent, iter(range(10_000)))
+    await trio.sleep(2 * EPOCH_SECONDS)
+    await upgrade(net, but=[lagging])
+    on = await change_to(net, 2)
+    await trio.sleep(on - trio.current_time() - EPOCH_SECONDS)
+    assert inside_of(head_of(net)).count == len(net.relays), "who lags has its seat until then"
+    found = {one.check: one for one in await told_of_wire(net, lagging)}
+    assert found["wire"].verdict == "warning"
+    await trio.sleep(3 * EPOCH_SECONDS)
+    with release(BOTH):
+        assert inside_of(head_of(net)).count == len(net.relays) - 1
+    assert head_of(net).authorities.wire == 2
+    found = {one.check: one for one in await told_of_wire(net, lagging)}
+    assert (found["wire"].verdict, found["wire"].found) == (
+        "bad",
+        "this network speaks wire 2, and this program wire 1",
+    )
+    links = lagging.count("links_opened")
+    await trio.sleep(DAY_SECONDS / 2)
+    assert lagging.count("links_opened") == links, "it dials nobody"
+    with release(BOTH):
+        await lagging.restart()
+        await until(lambda: inside_of(head_of(net)).count == len(net.relays), DAY_SECONDS, "it has a seat")
+    await trio.sleep(on + DAY_SECONDS + 2 * EPOCH_SECONDS - trio.current_time())
+    await heard_all(net, sent)

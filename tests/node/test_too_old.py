@@ -12,7 +12,7 @@ from hushcast_directory.server.configured_set import SetOfOne
 from hushcast_node.overlay_doctor import examine_overlay
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.wires import SPOKEN
+from hushcast_protocol.base.wires import spoken
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_runtime.logs import log
@@ -87,7 +87,7 @@ async def test_what_comes_is_told_while_all_goes_on(monkeypatch: pytest.MonkeyPa
             "now": 1,
             "coming": None,
             "begins": None,
-            "speaks": [SPOKEN.lowest, SPOKEN.highest],
+            "speaks": [spoken().lowest, spoken().highest],
         }
         assert await wire_of(net, client) is None
         net.directory.agreeing.sit(SetOfOne(2, wire=2))

@@ -33,7 +33,7 @@ from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import LASTING, SPOKEN, OtherWire, WireRange
+from hushcast_protocol.base.wires import LASTING, OtherWire, WireRange, spoken
 
 ALICE, BOB, MALLORY = seed(11), seed(12), seed(13)
 OTHER_NETWORK = b"o" * 32
@@ -590,7 +590,7 @@ def test_ends_of_different_wires_both_know_and_say_no_more(identity, split):
     asked = hear(right, split(left.data_to_send()))
     assert asked.events == [HandshakeDone(None, None, WireRange(2, 2))]
     heard = hear(left, split(asked.answer))
-    assert heard.events == [HandshakeDone(BOB.public(), None, SPOKEN)]
+    assert heard.events == [HandshakeDone(BOB.public(), None, spoken())]
     assert heard.answer == b""
     for end in (left, right):
         assert not end.is_open
@@ -605,7 +605,7 @@ def test_a_wire_within_what_a_responder_speaks_is_taken():
 
 def test_links_of_what_every_release_reads_are_taken_where_that_is_said():
     """At directories, whatever they speak besides."""
-    for speaks in (SPOKEN, WireRange(2, 3)):
+    for speaks in (spoken(), WireRange(2, 3)):
         left = Link.initiate(NETWORK.id, BOB.public(), stream(1), MAX_FRAME, wire=LASTING)
         right = Link.respond(NETWORK.id, BOB, stream(2), MAX_FRAME, speaks=speaks, takes=(LASTING,))
         assert Ends(left, right).pump().left_events == [HandshakeDone(BOB.public(), None)]

@@ -39,10 +39,10 @@ from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
 from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import SPOKEN, OtherWire
+from hushcast_protocol.base.wires import OtherWire, spoken
 
 THREE = members(3, 2)
-OTHER = SPOKEN.highest + 1
+OTHER = spoken().highest + 1
 
 
 def in_wire(number: int, authorities: Authorities = THREE) -> Authorities:
@@ -97,7 +97,7 @@ def test_a_chain_goes_on_through_wires_that_nobody_here_speaks() -> None:
 def test_what_is_inside_is_checked_in_a_wire_that_is_spoken() -> None:
     chain = Chain(NETWORK.id, ChainState(THREE))
     for inside in (b"", b"\xc1", encode(["inside"]), encode(THREE)):
-        body = encode(of_wire(SPOKEN.highest, FIRST, inside))
+        body = encode(of_wire(spoken().highest, FIRST, inside))
         assert check_certified(signed(body, FIRST), NETWORK.id, THREE)
         with pytest.raises(DecodeError, match="inside"):
             chain.take(signed(body, FIRST))

@@ -39,7 +39,7 @@ from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.proof_of_work import ProofOfWork
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder, encode
-from hushcast_protocol.base.wires import FIRST, SPOKEN
+from hushcast_protocol.base.wires import FIRST, spoken
 from hushcast_protocol.overlay import frames, leases, parcels
 
 DESCRIPTOR = roster.Descriptor(NETWORK.id, relay_id(0), some_address(), bytes([9]) * 32, 1, 2, 0)
@@ -51,7 +51,7 @@ PROOF = links.IdentityProof(
     seed(5).public(),
     signature(seed(5), SignaturePurpose.LINK_INITIATOR, b"x"),
     roster.RosterView(3, bytes(32)),
-    SPOKEN,
+    spoken(),
 )
 HEAD = heads.CertifiedHead(
     b"head", (heads.IndexedSignature(0, bytes(64)), heads.IndexedSignature(8, bytes(64)))

@@ -15,7 +15,9 @@ from hushcast_protocol.base import links
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.translations import Translation
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.base.wires import WireTable
 from hushcast_protocol.overlay.frames import Ack, OverlayFrame, ParcelFrame, Receipt, decode_overlay
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.transports.base import TransportError
@@ -463,3 +465,16 @@ async def test_an_address_that_never_answers_is_given_up(autojump_clock: trio.te
     with pytest.raises(TransportError, match="time"):
         await open_channel(network.transport(), listener.address, "a", initiator(), decode_overlay)
     assert trio.current_time() - before == pytest.approx(CONNECT_TIMEOUT)
+
+
+async def test_a_link_of_another_wire_carries_what_that_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has no words for is passed over, and nothing that stands behind is lost."""
+    between = Translation({Receipt: lambda said: None}, {ParcelFrame: lambda said: None})
+    monkeypatch.setattr(WireTable, "translation", lambda *_: between)
+    pair = await connect()
+    passed_over = [Receipt("quota")] * (FRAMES_AT_ONCE + 3)
+    await pair.left.send(ParcelFrame(1, b"", None), *passed_over, Ack(1, ()), Receipt("quota"), Ack(2, ()))
+    assert await pair.right.first() == Ack(1, ())
+    assert await pair.right.receive() == [Ack(2, ())]
+    await pair.left.aclose()
+    assert await pair.right.receive() == []

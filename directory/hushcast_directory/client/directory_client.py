@@ -76,7 +76,7 @@ class DirectoryClient:
         network: bytes,
         address: Address,
         known: ExpectedDirectory,
-        wire: Callable[[], int] = lambda: wires.SPOKEN.highest,
+        wire: Callable[[], int] = lambda: wires.spoken().highest,
     ) -> None:
         """`wire` says what the network speaks now."""
         self._env = env

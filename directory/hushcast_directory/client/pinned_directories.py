@@ -61,7 +61,7 @@ def open_source(
     def spoken() -> int:
         """Return in which wire directories are asked: that of the network, or the newest before any head."""
         wire = following.wire(network.calendar.epoch(env.now()))
-        return wires.SPOKEN.highest if wire is None else wire.now
+        return wires.spoken().highest if wire is None else wire.now
 
     def reach(member: AuthorityContact) -> DirectoryClient:
         return DirectoryClient(env, transport, network.id, Address(member.address), member, spoken)

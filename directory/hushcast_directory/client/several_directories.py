@@ -231,7 +231,7 @@ class SeveralDirectories:
 
     async def learn_at_first(self, member: AuthorityContact | None = None) -> None:
         """Learn which of several wires is spoken, before any head: the newest would tell a release."""
-        if self._following.newest is None and wires.SPOKEN.lowest < wires.SPOKEN.highest:
+        if self._following.newest is None and wires.spoken().lowest < wires.spoken().highest:
             await self.learn(member)
 
     def _check_spoken(self) -> None:

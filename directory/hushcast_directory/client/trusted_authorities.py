@@ -59,6 +59,7 @@ class TrustedAuthorities:
         self._state: ChainState | None = None
         self._turn: tuple[int, int] | None = None
         """The first epoch of the wire in force, and which one was before."""
+        self._decoded: tuple[bytes, Head] | None = None
 
     @property
     def state(self) -> ChainState | None:
@@ -73,9 +74,13 @@ class TrustedAuthorities:
 
     @property
     def newest(self) -> Head | None:
-        """The newest head that is followed."""
+        """The newest head that is followed; decoded once, as each link that is opened asks for it."""
         newest = self._state.newest if self._state is not None else None
-        return None if newest is None else decode_head(newest.head)
+        if newest is None:
+            return None
+        if self._decoded is None or self._decoded[0] is not newest.head:
+            self._decoded = newest.head, decode_head(newest.head)
+        return self._decoded[1]
 
     def wire(self, epoch: int) -> NetworkWire | None:
         """Return what the network speaks in an epoch of about now, `None` before the first head."""

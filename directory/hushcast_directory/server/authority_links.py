@@ -169,7 +169,7 @@ class AuthorityLinks:
 
     def _wire(self) -> int:
         epoch = self._calendar.epoch(self._env.now())
-        return wires.SPOKEN.highest if self._head is None else wire_by(self._head, epoch).now
+        return wires.spoken().highest if self._head is None else wire_by(self._head, epoch).now
 
     async def _ask_for_heads(self, sender: _Sender) -> None:
         """Ask who speaks another wire for its heads, once an epoch: the network may have gone on to that."""

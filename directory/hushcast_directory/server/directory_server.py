@@ -122,8 +122,8 @@ class DirectoryServer:
             MAX_DIRECTORY_REQUEST,
             former=former,
             larger=peers.largest,
-            takes=(LASTING, *wires.SPOKEN.numbers()),
-            speaks=wires.SPOKEN,
+            takes=(LASTING, *wires.spoken().numbers()),
+            speaks=wires.spoken(),
         )
         channel = Channel(stream, link, decode_directory_request)
         try:
@@ -205,7 +205,7 @@ class DirectoryServer:
 
     async def _reach(self, descriptor: Descriptor) -> None:
         # In the newest wire that both speak, so that what a relay says of itself was tried.
-        wire = min(descriptor.speaks.highest, wires.SPOKEN.highest)
+        wire = min(descriptor.speaks.highest, wires.spoken().highest)
         network, relay = self._roll.network.id, descriptor.relay
         link = Link.initiate(network, relay, self._env.randomness, MAX_OVERLAY_FRAME, wire=wire)
         address = parse_address(descriptor.address)

@@ -60,7 +60,7 @@ class Roll(Descriptors):
         self.waiting = 0
         """How many relays wait for a seat, by the newest head."""
         self._epoch = self._day = -1  # of the newest head
-        self._wire = wires.SPOKEN.highest
+        self._wire = wires.spoken().highest
         self._change: AuthorityChange | None = None
         self._draw = _Draw(frozenset(), bytes(32))
         self._replaced: dict[RelayId, tuple[bytes, Known]] = {}  # before their newest, with its digest

@@ -116,8 +116,8 @@ class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
     def check_own(self) -> None:
         """Raise `UsageError` if directories cannot agree like this, or the doctor's socket has no room."""
         super().check_own()
-        if self.wire is not None and self.wire not in wires.SPOKEN:
-            raise UsageError(f"wire: this program speaks {wires.SPOKEN}: write that, or leave it out")
+        if self.wire is not None and self.wire not in wires.spoken():
+            raise UsageError(f"wire: this program speaks {wires.spoken()}: write that, or leave it out")
         self._sets()
 
     def sitting(self, key: PublicKey) -> ConfiguredSet | None:

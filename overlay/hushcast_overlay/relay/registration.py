@@ -62,7 +62,7 @@ async def keep_registered(
             now,
             now + VALIDITY * network.epoch_seconds,
             bits,
-            wires.SPOKEN,
+            wires.spoken(),
         )
         try:
             await listener.published()

@@ -80,7 +80,7 @@ class Authorities(Lasting, frozen=True, tag="authorities"):
         1.41 times as many; 0: one list, for ever.
         """
         ordered = tuple(sorted(members, key=lambda member: member.key))
-        return cls(ordered, quorum, wires.SPOKEN.highest, rules_of(admission, shard_size, keeping))
+        return cls(ordered, quorum, wires.spoken().highest, rules_of(admission, shard_size, keeping))
 
     def instead_of(self, now: Authorities) -> Authorities:
         """Return this set as one that follows another: with its wire, and with those rules not known here."""
@@ -95,7 +95,7 @@ class Authorities(Lasting, frozen=True, tag="authorities"):
     @property
     def is_spoken(self) -> bool:
         """Whether this program speaks its wire."""
-        return self.wire in wires.SPOKEN
+        return self.wire in wires.spoken()
 
     @property
     def admission(self) -> SeatAdmission:

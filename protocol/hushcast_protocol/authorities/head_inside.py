@@ -13,9 +13,10 @@ import msgspec
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.authorities.heads import MAX_HEAD, Head
 from hushcast_protocol.authorities.listing import MAX_DRAWN
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder
+from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
 
 
 class BeaconShare(Wire, frozen=True, tag="share"):
@@ -68,7 +69,13 @@ _decode: Callable[[bytes], HeadInside] = decoder(HeadInside, "head's inside", MA
 def inside_of(head: Head) -> HeadInside:
     """Return what a head says; raise `OtherWire` where that is in a wire not spoken here, `DecodeError`."""
     head.authorities.check_spoken()
-    return _decode(head.inside)
+    said = wires.table().translation(head.authorities.wire).up(head.inside)
+    return _decode(said or b"")
+
+
+def encode_inside(inside: HeadInside, wire: int) -> bytes:
+    """Return what a head says, as it is said in a wire that is spoken here."""
+    return encode(wires.table().translation(wire).down(inside))
 
 
 def root_of(head: Head | None) -> bytes | None:

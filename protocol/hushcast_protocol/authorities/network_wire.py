@@ -25,13 +25,13 @@ class NetworkWire:
 
     def check(self) -> None:
         """Raise `OtherWire` where what is in force is not spoken here."""
-        if self.now not in wires.SPOKEN:
+        if self.now not in wires.spoken():
             raise OtherWire(WireRange(self.now, self.now), NETWORK)
 
     @property
     def is_left_behind(self) -> bool:
         """Whether what is in force is spoken here, and what comes is not."""
-        return self.now in wires.SPOKEN and self.coming is not None and self.coming not in wires.SPOKEN
+        return self.now in wires.spoken() and self.coming is not None and self.coming not in wires.spoken()
 
     def describe(self, calendar: Calendar) -> dict[str, Any]:
         """Return all of it for a status, with what this program speaks, lowest and highest."""
@@ -39,7 +39,7 @@ class NetworkWire:
             "now": self.now,
             "coming": self.coming,
             "begins": self._moment(calendar),
-            "speaks": [wires.SPOKEN.lowest, wires.SPOKEN.highest],
+            "speaks": [wires.spoken().lowest, wires.spoken().highest],
         }
 
     def examine(self, calendar: Calendar) -> list[Finding]:
@@ -51,7 +51,9 @@ class NetworkWire:
         if not self.is_left_behind:
             return []
         told = f"this network speaks wire {self.coming} from {self._moment(calendar)} on, and this program "
-        return [warning("wire", f"{told}{wires.SPOKEN}", "install a release that speaks it before that day")]
+        return [
+            warning("wire", f"{told}{wires.spoken()}", "install a release that speaks it before that day")
+        ]
 
     def _moment(self, calendar: Calendar) -> str | None:
         if self.begins is None:

@@ -11,13 +11,13 @@ import msgspec
 from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.beacon import advance, day_of
-from hushcast_protocol.authorities.head_inside import HeadInside, inside_of
+from hushcast_protocol.authorities.head_inside import HeadInside, encode_inside, inside_of
 from hushcast_protocol.authorities.heads import AuthorityChange, CertifiedHead, Head, decode_head, head_digest
 from hushcast_protocol.authorities.listing import MAX_WAITING, ListedRelay, Listing, settle
 from hushcast_protocol.authorities.shard_draw import drawn_by, most_seated, shardings_of
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.wire import PublicKey, encode
+from hushcast_protocol.base.wire import PublicKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,8 @@ def count(
         listing.root, len(listing.seats), draw, tuple(sorted(faults)), shardings_of(network, listing)
     )
     change = _change(last, epoch, authorities, ballots.values())
-    return Head(network, epoch, before.digest, authorities, change, encode(inside)), listing
+    said = encode_inside(inside, authorities.wire)
+    return Head(network, epoch, before.digest, authorities, change, said), listing
 
 
 def _change(

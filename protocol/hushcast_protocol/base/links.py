@@ -24,6 +24,7 @@ from hmac import compare_digest
 from nacl.bindings import crypto_scalarmult, crypto_scalarmult_base
 from nacl.exceptions import CryptoError
 
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.aead import TAG
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
@@ -32,7 +33,7 @@ from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.wire import Bytes64, PublicKey, Wire, decoder, encode
-from hushcast_protocol.base.wires import LASTING, SPOKEN, WireRange
+from hushcast_protocol.base.wires import LASTING, WireRange
 
 MAGIC = b"hushcast-link/3\n"
 _ANY_MAGIC = b"hushcast-link/"
@@ -144,7 +145,7 @@ class Link:
         self._larger: Callable[[PublicKey], int] | None = None
         self._speaks: WireRange | None = None
         self._takes: Collection[int] = ()
-        self.wire = SPOKEN.lowest
+        self.wire = LASTING
         """What is spoken on it; at a responder, once the initiator's hello has come."""
         self.answers_as: PublicKey | None = None
         """The key by which the initiator knows this end, once its hello has come."""
@@ -158,7 +159,7 @@ class Link:
         max_frame: int,
         identity: Seed | None = None,
         view: RosterView | None = None,
-        wire: int = SPOKEN.lowest,
+        wire: int | None = None,
     ) -> Link:
         """Begin a link to the daemon with the key `responder`; without `identity` we stay anonymous.
 
@@ -166,7 +167,7 @@ class Link:
         the lowest that is spoken here is understood by the release before as by the one after.
         """
         link = cls(_State.ANSWER, network, randomness(32), identity, view, responder, max_frame)
-        link.wire = wire
+        link.wire = wires.spoken().lowest if wire is None else wire
         return link
 
     @classmethod
@@ -179,7 +180,7 @@ class Link:
         view: RosterView | None = None,
         former: Sequence[Seed] = (),
         larger: Callable[[PublicKey], int] | None = None,
-        speaks: WireRange = SPOKEN,
+        speaks: WireRange | None = None,
         takes: Collection[int] | None = None,
     ) -> Link:
         """Await a link as the daemon or directory with the key of `identity`, or a `former` one.
@@ -189,8 +190,9 @@ class Link:
         it speaks.
         """
         link = cls(_State.HELLO, network, randomness(32), identity, view, None, max_frame)
-        link._former, link._larger, link._speaks = former, larger, speaks
-        link._takes = takes or speaks.numbers()
+        link._former, link._larger = former, larger
+        link._speaks = wires.spoken() if speaks is None else speaks
+        link._takes = takes or link._speaks.numbers()
         return link
 
     @property

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
 
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.translations import UNCHANGED, Translation
 from hushcast_protocol.base.wire import Wire
 
 WireNumber = Annotated[int, msgspec.Meta(ge=1, lt=2**16)]
@@ -43,12 +48,53 @@ LASTING = 0
 """The number of links that carry only what every release reads, whatever else has changed: questions for
 heads at directories, and the answers."""
 
-SPOKEN = WireRange(1, 1)
-"""What this program speaks. A change of anything that links carry makes another number.
 
-It is asked for where it is needed, as `wires.SPOKEN`: the drill of a network that goes on to another wire has
-programs that speak one more.
-"""
+@dataclass(frozen=True)
+class WireTable:
+    """The wires that a program speaks, and where the translation of each is: `module:NAME`.
+
+    By name, as translations know kinds of all families, and what opens links knows none.
+    """
+
+    rows: Mapping[int, str]
+    """By number, without a gap."""
+
+    @functools.cached_property
+    def spoken(self) -> WireRange:
+        """The first and the last of them."""
+        return WireRange(min(self.rows), max(self.rows))
+
+    def translation(self, wire: int) -> Translation:
+        """Return what is said otherwise in one of them; what lasts is the same in all.
+
+        Raises `OtherWire` where it is none of them.
+        """
+        if wire == LASTING:
+            return UNCHANGED
+        if wire not in self.rows:
+            raise OtherWire(WireRange(wire, wire))
+        return _named(self.rows[wire])
+
+
+WIRES = WireTable({1: "hushcast_protocol.base.translations:UNCHANGED"})
+"""All that this program speaks. A change of anything that links carry makes another wire."""
+
+
+def table() -> WireTable:
+    """Return the wires that this program speaks."""
+    return WIRES
+
+
+def spoken() -> WireRange:
+    """Return the first and the last of them."""
+    return table().spoken
+
+
+@functools.cache
+def _named(place: str) -> Translation:
+    found = pkgutil.resolve_name(place)
+    assert isinstance(found, Translation)
+    return found
 
 
 NETWORK = "this network"
@@ -65,15 +111,15 @@ class OtherWire(PeerError):
 
     def found(self, who: str) -> str:
         """Return what was found, of whoever that was."""
-        return f"{who} speaks {self.theirs}, and this program {SPOKEN}"
+        return f"{who} speaks {self.theirs}, and this program {spoken()}"
 
     @property
     def way_out(self) -> str:
         """Who of the two has to do what."""
-        if self._is_sure and self.theirs.lowest > SPOKEN.highest:
+        if self._is_sure and self.theirs.lowest > spoken().highest:
             return "install a release that speaks it; subscriptions and what has arrived are kept"
         if self._is_sure:
             return "install an earlier release, which speaks it"
-        if self.theirs.lowest > SPOKEN.highest:
+        if self.theirs.lowest > spoken().highest:
             return "if the network has gone on to that, install the release that it runs"
         return "its operator has to upgrade it, or the network has not come that far"

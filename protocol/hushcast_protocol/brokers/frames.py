@@ -81,7 +81,7 @@ class AnonymityTerms(Wire, frozen=True, tag="terms"):
     otherwise: Fallback
 
 
-class Subscribe(Wire, frozen=True, tag="subscribe"):
+class Subscribe(Wire, frozen=True, tag="broker-subscribe"):
     """A client: send me what this filter matches. Again under the same name, it replaces the one before."""
 
     serial: Counter
@@ -97,13 +97,13 @@ class Unsubscribe(Wire, frozen=True, tag="unsubscribe"):
     name: Bytes16
 
 
-class Ack(Wire, frozen=True, tag="ack"):
+class Ack(Wire, frozen=True, tag="broker-ack"):
     """The answer to messages: all up to this number on this link (from 1) are durable."""
 
     number: Counter
 
 
-class Ping(Wire, frozen=True, tag="ping"):
+class Ping(Wire, frozen=True, tag="broker-ping"):
     """Show a sign of life, or see whether anybody is there."""
 
 
@@ -138,7 +138,7 @@ class ParentHello(Wire, frozen=True, tag="standing"):
     k: Annotated[int, msgspec.Meta(ge=1, le=MAX_K)]
 
 
-class NewTree(Wire, frozen=True, tag="tree"):
+class NewTree(Wire, frozen=True, tag="broker-tree"):
     """Either way: a newer tree than the other end said it holds."""
 
     tree: Signed
@@ -156,7 +156,7 @@ class NewCharter(Wire, frozen=True, tag="new-charter"):
     charter: Signed
 
 
-class RequestAnswer(Wire, frozen=True, tag="done"):
+class RequestAnswer(Wire, frozen=True, tag="broker-done"):
     """The answer to the request with this serial."""
 
     serial: Counter
@@ -174,27 +174,27 @@ class ExposureReport(Wire, frozen=True, tag="exposed"):
     is_shown: bool
 
 
-class Forward(Wire, frozen=True, tag="forward"):
+class Forward(Wire, frozen=True, tag="broker-forward"):
     """A message. Its number is its place on this link, from 1."""
 
     message: Message
 
 
-class Pong(Wire, frozen=True, tag="pong"):
+class Pong(Wire, frozen=True, tag="broker-pong"):
     """The answer to a `Ping`."""
 
 
 # A publisher, whom the link does not name, to the root, and its answer.
 
 
-class Publish(Wire, frozen=True, tag="publish"):
+class Publish(Wire, frozen=True, tag="broker-publish"):
     """Take a message: its tokens are words."""
 
     message: Message
     stamp: ProofOfWork | None
 
 
-class Receipt(Wire, frozen=True, tag="receipt"):
+class Receipt(Wire, frozen=True, tag="broker-receipt"):
     """The answer, before any look-up: it says nothing of who subscribes. `difficulty` is for the next try."""
 
     verdict: BrokerVerdict

@@ -51,7 +51,7 @@ class Introduce(Wire, frozen=True, tag="introduce"):
     stamp: ProofOfWork | None
 
 
-class Subscribe(Wire, frozen=True, tag="subscribe"):
+class Subscribe(Wire, frozen=True, tag="central-subscribe"):
     """Route messages with any of these tokens to the pseudonym, too.
 
     Proven with the serial and the number of tokens. A serial is higher than those before; the same again is
@@ -64,7 +64,7 @@ class Subscribe(Wire, frozen=True, tag="subscribe"):
     proof: Bytes16
 
 
-class WithdrawTokens(Wire, frozen=True, tag="withdraw"):
+class WithdrawTokens(Wire, frozen=True, tag="central-withdraw"):
     """Route messages with these tokens no more; without any, forget the pseudonym and what waits for it."""
 
     pseudonym: Bytes32
@@ -80,7 +80,7 @@ class Attach(Wire, frozen=True, tag="attach"):
     proof: Bytes16
 
 
-class Publish(Wire, frozen=True, tag="publish"):
+class Publish(Wire, frozen=True, tag="central-publish"):
     """Take a message and match it by its tokens. Proven with the hash of the payload."""
 
     pseudonym: Bytes32
@@ -96,14 +96,14 @@ class AcknowledgeDeliveries(Wire, frozen=True, tag="acknowledge"):
     proof: Bytes16
 
 
-class Ping(Wire, frozen=True, tag="ping"):
+class Ping(Wire, frozen=True, tag="central-ping"):
     """Show a sign of life, or see whether anybody is there."""
 
 
 # A proxy to a user.
 
 
-class UserAnswer(Wire, frozen=True, tag="done"):
+class UserAnswer(Wire, frozen=True, tag="central-done"):
     """The answer to a request. The server's own carries a proof; a proxy's own is a refusal without one."""
 
     verdict: CentralVerdict
@@ -122,7 +122,7 @@ class Delivery(Wire, frozen=True, tag="delivery"):
     wrapped: WrappedMessage
 
 
-class Pong(Wire, frozen=True, tag="pong"):
+class Pong(Wire, frozen=True, tag="central-pong"):
     """The answer to a `Ping`: bits of the stamps that introductions need, and whether the server is there."""
 
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]

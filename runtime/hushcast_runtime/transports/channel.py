@@ -8,9 +8,11 @@ from typing import Generic, TypeVar
 
 import trio
 
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import MAX_HANDSHAKE_READ, HandshakeDone, Link
+from hushcast_protocol.base.translations import UNCHANGED
 from hushcast_protocol.base.wire import Wire, encode
 from hushcast_protocol.base.wires import OtherWire
 from hushcast_runtime.transports.base import Transport, TransportError
@@ -30,15 +32,17 @@ _WRITE = 256 * 1024  # bytes sealed at once, and a frame more: a millisecond of 
 class Channel(Generic[FrameT]):
     """Frames over an open link. Sending is for any task; receiving for one.
 
-    What one read brings is opened as it is asked for: until then it lies in the link, sealed.
+    What one read brings is opened as it is asked for: until then it lies in the link, sealed. Whatever wire
+    the link is in, frames are of the newest here.
     """
 
-    __slots__ = ("_broken", "_coming", "_decode", "_failure", "_link", "_sending", "_stream", "peer")
+    __slots__ = ("_broken", "_coming", "_decode", "_failure", "_link", "_sending", "_stream", "_wire", "peer")
 
     def __init__(self, stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT]) -> None:
         self._stream = stream
         self._link = link
         self._decode = decode
+        self._wire = UNCHANGED  # until the link's is known
         # Set when the current write has finished. A lock would take 300 bytes of each idle channel.
         self._sending: trio.Event | None = None
         self._coming: Iterator[HandshakeDone | bytes] | None = None  # what the last read holds yet
@@ -60,6 +64,7 @@ class Channel(Generic[FrameT]):
                     if established.other is not None:
                         raise OtherWire(established.other)
                     self._coming, self.peer = coming, established.peer
+                    self._wire = wires.table().translation(self._link.wire)
                     return established
         raise TransportError(_TOO_LATE)
 
@@ -76,7 +81,9 @@ class Channel(Generic[FrameT]):
             self._broken = True
             size = 0
             with _TRANSLATED:
-                for frame in frames:
+                for said in frames:
+                    if (frame := self._wire.down(said)) is None:
+                        continue
                     if size >= _WRITE:
                         await self._stream.send_all(self._link.data_to_send())
                         size = 0
@@ -97,32 +104,36 @@ class Channel(Generic[FrameT]):
         """
         if self._failure is not None:
             raise self._failure
-        if self._coming is not None:
-            await trio.lowlevel.checkpoint()  # between two batches of one read, others have their turn
-            if batch := self._opened(self._coming, most):
-                return batch
         while True:
-            with _TRANSLATED:
-                data = await self._stream.receive_some(_READ)
-            if not data:
-                return []
-            if batch := self._opened(self._link.receive(bytes(data)), most):
+            if self._coming is None:
+                with _TRANSLATED:
+                    data = await self._stream.receive_some(_READ)
+                if not data:
+                    return []
+                coming = self._link.receive(bytes(data))
+            else:
+                await trio.lowlevel.checkpoint()  # between two batches of one read, others have their turn
+                coming = self._coming
+            if batch := self._opened(coming, most):  # none where all of it is passed over
                 return batch
 
     def _opened(self, coming: Iterator[HandshakeDone | bytes], most: int) -> list[FrameT]:
         """Open the next frames of a read; keep the rest for later where there may be one."""
         batch: list[FrameT] = []
         self._coming = None
+        opened = 0
         try:
-            for frame in islice(coming, most):
-                assert isinstance(frame, bytes)
-                batch.append(self._decode(frame))
+            for sealed in islice(coming, most):
+                opened += 1
+                assert isinstance(sealed, bytes)
+                if (frame := self._wire.up(sealed)) is not None:
+                    batch.append(self._decode(frame))
         except PeerError as error:
             self._failure = error
             if not batch:
                 raise
         else:
-            if len(batch) == most:
+            if opened == most:  # of which some may have been passed over
                 self._coming = coming
         return batch
 
@@ -151,6 +162,7 @@ class Channel(Generic[FrameT]):
         """Return the channel for other frames, now that the other end is known; use this one no more."""
         other = Channel(self._stream, self._link, decode)
         other._coming, other._failure, other.peer = self._coming, self._failure, self.peer
+        other._wire = self._wire
         return other
 
     async def aclose(self) -> None:

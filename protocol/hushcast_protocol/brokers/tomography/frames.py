@@ -73,7 +73,7 @@ class Unwatch(Wire, frozen=True, tag="unwatch"):
     number: Counter
 
 
-class Ping(Wire, frozen=True, tag="ping"):
+class Ping(Wire, frozen=True, tag="tomography-ping"):
     """Show a sign of life, or see whether anybody is there."""
 
 
@@ -102,7 +102,7 @@ class LargestK(Wire, frozen=True, tag="largest-k"):
     k: Annotated[int, msgspec.Meta(ge=1, le=MAX_CROWD)]
 
 
-class Pong(Wire, frozen=True, tag="pong"):
+class Pong(Wire, frozen=True, tag="tomography-pong"):
     """The answer to a `Ping`."""
 
 

@@ -1,0 +1,106 @@
+"""The drill: a wire 2 that differs as a real one would, and programs of three releases in one process.
+
+Its kinds are said from the newest and to it by the table that programs have, as those of an older wire are. A
+field was added, a field has another meaning, a kind is gone and another says what it said; and the inside of
+heads has a field more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import pytest
+
+from hushcast_protocol.authorities.directory_requests import RelayRegistered
+from hushcast_protocol.authorities.head_inside import AuthorityKeys, BeaconState, HeadInside
+from hushcast_protocol.base import wires
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.sharding import Sharding
+from hushcast_protocol.base.translations import Translation
+from hushcast_protocol.base.wire import Bytes32, Counter, Wire
+from hushcast_protocol.base.wires import WIRES, WireTable
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.frames import Ack, Forward, Ping
+
+
+class Forward2(Wire, frozen=True, tag="forward/2"):
+    """A field was added; without a message it says what a ping said."""
+
+    message: Message | None
+    colour: Counter
+
+
+class Ack2(Wire, frozen=True, tag="ack/2"):
+    """A field has another meaning: the number of the forward that is awaited next."""
+
+    awaits: Counter
+    unrouted: tuple[Counter, ...]
+
+
+class RelayRegistered2(Wire, frozen=True, tag="registered/2"):
+    """A kind of directories, too."""
+
+    is_welcome: bool
+
+
+class HeadInside2(Wire, frozen=True, tag="inside/2"):
+    """As it is, and a field more."""
+
+    root: Bytes32
+    count: Counter
+    draw: BeaconState
+    faults: AuthorityKeys
+    shards: tuple[Sharding, ...]
+    colour: Counter
+
+
+COLOUR = 7
+
+
+def _forward(said: Forward2) -> Wire:
+    if said.colour != COLOUR:
+        raise DecodeError("a forward has another colour than all")
+    return Ping() if said.message is None else Forward(said.message)
+
+
+DRILL = Translation(
+    up={
+        Forward2: _forward,
+        Ack2: lambda said: Ack(said.awaits - 1, said.unrouted),
+        RelayRegistered2: lambda said: RelayRegistered(),
+        HeadInside2: lambda said: HeadInside(said.root, said.count, said.draw, said.faults, said.shards),
+    },
+    down={
+        Forward: lambda said: Forward2(said.message, COLOUR),
+        Ping: lambda said: Forward2(None, COLOUR),
+        Ack: lambda said: Ack2(said.number + 1, said.unrouted),
+        RelayRegistered: lambda said: RelayRegistered2(True),
+        HeadInside: lambda said: HeadInside2(
+            said.root, said.count, said.draw, said.faults, said.shards, COLOUR
+        ),
+    },
+)
+
+BEFORE = WIRES
+"""The release of now."""
+BOTH = WireTable({**WIRES.rows, 2: "drilled_wire:DRILL"})
+"""The next one."""
+
+_release: ContextVar[WireTable] = ContextVar("release", default=BEFORE)
+
+
+def mix_releases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each program of this process speak what the release does that it was started as."""
+    monkeypatch.setattr(wires, "table", _release.get)
+
+
+@contextmanager
+def release(table: WireTable) -> Iterator[None]:
+    """Start programs as a release: their tasks, and those of tasks, are of it."""
+    token = _release.set(table)
+    try:
+        yield
+    finally:
+        _release.reset(token)
