@@ -13,6 +13,7 @@ from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.broker_tree import (
     MAX_CHILDREN,
     MAX_LEVELS,
@@ -115,3 +116,12 @@ def test_any_tree_survives_its_encoding() -> None:
         assert {broker.key: broker.parent for broker in tree.brokers.values()} == {
             one.key: one.parent for one in seats
         }
+
+
+def test_a_tree_that_has_grown_is_read_and_handed_on_as_it_came() -> None:
+    """By who is too old for what was added: its root may say there which wire comes."""
+    tag, network, version, seats = msgspec.msgpack.decode(encode(TreeBody(NETWORK.id, 7, TREE)))
+    grown = [tag, network, version, [[*one, [1, 2]] for one in seats], ["a wire to come", 2]]
+    signed = sign(ROOT, SignaturePurpose.BROKER_TREE, grown)
+    tree = check_tree(signed, NETWORK)
+    assert (tree.version, len(tree.brokers), tree.signed) == (7, len(TREE), signed)

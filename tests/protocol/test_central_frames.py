@@ -14,6 +14,7 @@ from hushcast_protocol.base.wire import Wire, encode
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,
     MAX_SUBSCRIBED,
+    Pong,
     decode_from_proxy,
     decode_from_server,
     decode_from_user,
@@ -102,3 +103,11 @@ def test_points_have_32_bytes(length: int) -> None:
 def test_a_payload_is_bounded() -> None:
     wrapped = msgspec.structs.replace(PUBLISH.wrapped, payload=bytes(MAX_INSIDE + 17))
     assert not is_read(decode_from_user, encode(msgspec.structs.replace(PUBLISH, wrapped=wrapped)))
+
+
+@pytest.mark.parametrize("read", [decode_to_user, decode_from_server])
+def test_a_sign_of_life_that_has_grown_is_read(read: Read) -> None:
+    """By who is too old for what was added: a server may say there which wire comes."""
+    said = Pong(3, True)
+    grown = [*msgspec.msgpack.decode(encode(said)), ["a wire to come", 2]]
+    assert read(encode(grown)) == said

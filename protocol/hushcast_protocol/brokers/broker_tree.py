@@ -18,7 +18,7 @@ from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
-from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder
+from hushcast_protocol.base.wire import Bytes32, Counter, Lasting, PublicKey, decoder
 from hushcast_protocol.brokers.network import BrokersNetwork
 
 MAX_BROKERS = 1024  # in one tree: all of it goes over every link once a version
@@ -29,7 +29,7 @@ MAX_TREE = MAX_BROKERS * 192 + 1024  # bytes
 BrokerRole = Literal["root", "inner", "edge"]
 
 
-class BrokerPosition(Wire, frozen=True, tag="seat"):
+class BrokerPosition(Lasting, frozen=True, tag="seat"):
     """A broker's place in the tree; the root's has no parent."""
 
     key: PublicKey
@@ -38,8 +38,8 @@ class BrokerPosition(Wire, frozen=True, tag="seat"):
     parent: PublicKey | None
 
 
-class TreeBody(Wire, frozen=True, tag="broker-tree/1"):
-    """What the root signs."""
+class TreeBody(Lasting, frozen=True, tag="broker-tree/1"):
+    """What the root signs; every release reads it, as who is too old has nobody else to tell it."""
 
     network: Bytes32
     version: Counter

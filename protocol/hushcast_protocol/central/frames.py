@@ -16,7 +16,7 @@ import msgspec
 
 from hushcast_protocol.base.group import Point
 from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY, ProofOfWork
-from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire, decoder
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Lasting, Wire, decoder
 from hushcast_protocol.central.introduction import MAX_SEALED
 from hushcast_protocol.central.rerouting import MAX_INSIDE, WrappedMessage
 from hushcast_protocol.content.messages import MAX_TOKENS
@@ -122,8 +122,11 @@ class Delivery(Wire, frozen=True, tag="delivery"):
     wrapped: WrappedMessage
 
 
-class Pong(Wire, frozen=True, tag="central-pong"):
-    """The answer to a `Ping`: bits of the stamps that introductions need, and whether the server is there."""
+class Pong(Lasting, frozen=True, tag="central-pong"):
+    """The answer to a `Ping`: bits of the stamps that introductions need, and whether the server is there.
+
+    Every release reads it: here a server and its proxies can tell what a later one has to know.
+    """
 
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
     is_open: bool
