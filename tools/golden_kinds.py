@@ -135,6 +135,7 @@ def main() -> int:
         sys.stderr.writelines(f"{name} is in one place alone: run {sys.argv[0]}\n" for name in missing)
         return 1 if missing else 0
     lines = sorted(f"{name} {data.hex()}\n" for name, data in (held | made).items())
+    KEPT.parent.mkdir(exist_ok=True)  # of a wire that has begun
     KEPT.write_text("".join(lines))
     return 0
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.base.wires import WIRES
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +70,14 @@ def test_no_two_kinds_have_one_tag() -> None:
             tag = kind.__struct_config__.tag
             assert tag is None or by_tag.setdefault(tag, kind) is kind, tag
     assert len(by_tag) > 100
+
+
+def test_what_each_wire_that_is_spoken_said_is_still_understood(golden: ModuleType) -> None:
+    sections = golden.SECTIONS.items()
+    kinds = {f"{section} {kind.__name__}": kind for section, all_of in sections for kind in all_of}
+    for number in WIRES.rows:
+        lines = (golden.KEPT.parents[1] / f"wire-{number}" / "kinds.txt").read_text().splitlines()
+        for name, _, data in (line.rpartition(" ") for line in lines):
+            said = WIRES.translation(number).up(bytes.fromhex(data))
+            if said is not None and name in kinds:
+                msgspec.msgpack.decode(said, type=kinds[name])

@@ -1,0 +1,126 @@
+"""Real programs of two releases in one network: this one, and a copy of it in which a frame has changed."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import next_release
+import pytest
+import trio
+
+from hushcast_testnet import processes, testnet
+
+EPOCH = 10  # seconds, and of a rehearsal of a whole change:
+SHORT_EPOCH = 5
+TOPIC = "two releases"
+EVERY = 0.2  # seconds between two publications
+MODULES = {"directory": "hushcast_directory", "relay": "hushcast_node", "client": "hushcast_node"}
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return next_release.make(tmp_path_factory.mktemp("next"))
+
+
+@pytest.fixture
+def net(running_testnet: Any, tmp_path: Path) -> Iterator[Any]:
+    with running_testnet(tmp_path, 4, 2, "tcp", EPOCH) as running:
+        yield running
+
+
+@pytest.fixture
+def fast(running_testnet: Any, tmp_path: Path) -> Iterator[Any]:
+    with running_testnet(tmp_path, 4, 2, "tcp", SHORT_EPOCH) as running:
+        yield running
+
+
+async def restart_as(net: Any, name: str, release: Path | None) -> None:
+    """End a program as its operator does, and start it from the sources of a release, or from these."""
+    member = net.member(name)
+    process = processes.find(name, net.pid(name))
+    assert process is not None
+    await processes.stop([process])
+    path = [] if release is None else ["/usr/bin/env", f"PYTHONPATH={next_release.path_of(release)}"]
+    command = [*path, sys.executable, "-m", MODULES[member.role], member.config]
+    await processes.launch(name, command, Path(member.config).parent / "log")
+    with trio.fail_after(120):
+        while testnet.holder(Path(member.state)) is None:  # noqa: ASYNC110 - another process makes it true
+            await trio.sleep(0.05)
+        while member.role != "directory" and not (await testnet.describe(member)).get("ready"):  # noqa: ASYNC110
+            await trio.sleep(0.1)
+
+
+class Traffic:
+    """One client publishes all the time; what was published."""
+
+    def __init__(self, net: Any) -> None:
+        self._net = net
+        self.ids: set[str] = set()
+
+    async def run(self) -> None:
+        while True:
+            self.ids.add(await self._net.publish("client-2", TOPIC, f"{len(self.ids)}"))
+            await trio.sleep(EVERY)
+
+
+async def speaks(net: Any, name: str) -> list[int]:
+    return (await net.status(name))["wire"]["speaks"]
+
+
+@pytest.mark.processes
+async def test_relays_and_directory_are_upgraded_one_by_one_under_traffic(net: Any, release: Path) -> None:
+    """And one of them back: what a network speaks stays as it is, so the order does not matter."""
+    traffic = Traffic(net)
+    async with net.listening("client-1", TOPIC) as ear, trio.open_nursery() as nursery:
+        nursery.start_soon(traffic.run)
+        for name in (net.relays[0], "directory", *net.relays[1:]):
+            await restart_as(net, name, release)
+        await restart_as(net, net.relays[0], None)
+        nursery.cancel_scope.cancel()
+        await ear.until(traffic.ids)
+        assert traffic.ids == ear.shown.keys(), "none lost"
+        assert max(ear.shown.values()) == 1, "none twice"
+        assert len(traffic.ids) > 20
+    assert [await speaks(net, name) for name in net.relays] == [[1, 1], [1, 2], [1, 2], [1, 2]]
+    assert (await net.status("client-1"))["wire"] == {
+        "now": 1,
+        "coming": None,
+        "begins": None,
+        "speaks": [1, 1],
+    }
+
+
+@pytest.mark.processes
+@pytest.mark.soak
+async def test_a_network_goes_on_to_the_next_wire_without_a_relay_that_lags(fast: Any, release: Path) -> None:
+    net, traffic = fast, Traffic(fast)
+    lagging = net.relays[-1]
+    async with net.listening("client-1", TOPIC) as ear:
+        pass
+    for name in ("directory", *net.relays[:-1], "client-1", "client-2"):
+        await restart_as(net, name, release)
+    config = Path(net.member("directory").config)
+    config.write_text("wire = 2\n" + config.read_text())
+    processes.send([processes.find("directory", net.pid("directory"))], signal.SIGHUP)
+    async with net.listening("client-1", TOPIC) as ear, trio.open_nursery() as nursery:
+        nursery.start_soon(traffic.run)
+        with trio.fail_after(60 * SHORT_EPOCH):
+            while (await net.status("client-1"))["wire"]["now"] != 2:  # noqa: ASYNC110
+                await trio.sleep(1)
+        await trio.sleep(3 * SHORT_EPOCH)
+        nursery.cancel_scope.cancel()
+        await ear.until(traffic.ids)
+        assert traffic.ids == ear.shown.keys(), "none lost"
+        assert max(ear.shown.values()) == 1, "none twice"
+    status = await net.status(lagging)
+    assert status["wire"]["now"] == 2
+    assert status["wire"]["speaks"] == [1, 1]
+    assert (await net.status("client-1"))["roster"]["relays"] == len(net.relays) - 1
+    await restart_as(net, lagging, release)
+    with trio.fail_after(24 * SHORT_EPOCH):
+        while (await net.status("client-1"))["roster"]["relays"] != len(net.relays):  # noqa: ASYNC110
+            await trio.sleep(1)
