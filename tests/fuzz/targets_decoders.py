@@ -20,6 +20,7 @@ from core_examples import (
     relay_id,
     stream,
 )
+from drilled_wire import DRILL
 from fuzzing import Target
 from mutating import mutate_packed
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
@@ -183,6 +184,19 @@ def _frame(data: bytes) -> object:
     return frame
 
 
+def _translated(data: bytes) -> object:
+    """The same in a wire that has other kinds: none of its own is taken in the newest, nor the other way."""
+    said = DRILL.up(data)
+    assert said is not None
+    frame = frames.decode_overlay(said)
+    again = DRILL.down(frame)
+    assert again is not None
+    back = DRILL.up(encode(again))
+    assert back is not None
+    assert frames.decode_overlay(back) == frame
+    return frame
+
+
 def _owner_frame(data: bytes) -> object:
     """What a host does first with an owner's frame."""
     frame = frame_directions.decode_from_owner(data)
@@ -279,6 +293,14 @@ def _frames() -> Iterator[bytes]:
     yield encode(frames.Forward(examples.small_message(number=1)))
 
 
+def _translations() -> Iterator[bytes]:
+    for data in _frames():
+        yield data
+        said = DRILL.down(frames.decode_overlay(data))
+        assert said is not None
+        yield encode(said)
+
+
 def _box_frames() -> Iterator[bytes]:
     yield from _drawn(examples.box_frames, 40)()
     yield from _drawn(examples.overlay_frames, 20)()
@@ -313,6 +335,7 @@ def some_frames(random: Random) -> list[bytes]:
 
 TARGETS = [
     _packed("frame", _frame, _frames, 30),
+    _packed("frame-of-a-wire", _translated, _translations, 5),
     _packed("owner-frame", _owner_frame, _box_frames, 10),
     _packed("host-frame", frame_directions.decode_to_owner, _box_frames, 10, DecodeError),
     _packed("message", _message, _messages, 20),

@@ -12,12 +12,15 @@ import next_release
 import pytest
 import trio
 
+import hushcast
 from hushcast_testnet import processes, testnet
 
 EPOCH = 10  # seconds, and of a rehearsal of a whole change:
 SHORT_EPOCH = 5
 TOPIC = "two releases"
 EVERY = 0.2  # seconds between two publications
+TOO_OLD = "this network speaks wire 2, and this program wire 1"
+WAY_OUT = "install a release that speaks it; subscriptions and what has arrived are kept"
 MODULES = {"directory": "hushcast_directory", "relay": "hushcast_node", "client": "hushcast_node"}
 
 
@@ -35,6 +38,12 @@ def net(running_testnet: Any, tmp_path: Path) -> Iterator[Any]:
 @pytest.fixture
 def fast(running_testnet: Any, tmp_path: Path) -> Iterator[Any]:
     with running_testnet(tmp_path, 4, 2, "tcp", SHORT_EPOCH) as running:
+        yield running
+
+
+@pytest.fixture
+def several(running_testnet: Any, tmp_path: Path) -> Iterator[Any]:
+    with running_testnet(tmp_path, 3, 2, "tcp", EPOCH, 5) as running:
         yield running
 
 
@@ -96,6 +105,34 @@ async def test_relays_and_directory_are_upgraded_one_by_one_under_traffic(net: A
 
 @pytest.mark.processes
 @pytest.mark.soak
+async def test_five_directories_are_upgraded_one_by_one(several: Any, release: Path) -> None:
+    """And the last of them stays as it is; a roster comes in every epoch."""
+    net, traffic = several, Traffic(several)
+    epochs: list[int] = []
+
+    async def watch() -> None:
+        while True:
+            newest = (await net.status("client-1"))["roster"]["epoch"]
+            if newest not in epochs:
+                epochs.append(newest)
+            await trio.sleep(0.5)
+
+    async with net.listening("client-1", TOPIC) as ear, trio.open_nursery() as nursery:
+        nursery.start_soon(traffic.run)
+        nursery.start_soon(watch)
+        for number in range(1, 5):
+            await restart_as(net, f"directory-{number}", release)
+            await trio.sleep(1.5 * EPOCH)
+        nursery.cancel_scope.cancel()
+        await ear.until(traffic.ids)
+        assert traffic.ids == ear.shown.keys(), "none lost"
+        assert max(ear.shown.values()) == 1, "none twice"
+    assert len(epochs) > 5
+    assert epochs == list(range(epochs[0], epochs[-1] + 1)), "one in every epoch"
+
+
+@pytest.mark.processes
+@pytest.mark.soak
 async def test_a_network_goes_on_to_the_next_wire_without_a_relay_that_lags(fast: Any, release: Path) -> None:
     net, traffic = fast, Traffic(fast)
     lagging = net.relays[-1]
@@ -120,6 +157,11 @@ async def test_a_network_goes_on_to_the_next_wire_without_a_relay_that_lags(fast
     assert status["wire"]["now"] == 2
     assert status["wire"]["speaks"] == [1, 1]
     assert (await net.status("client-1"))["roster"]["relays"] == len(net.relays) - 1
+    doctor = [sys.executable, "-m", "hushcast_cli.main", "doctor", "--config", net.member(lagging).config]
+    told = (await trio.run_process(doctor, capture_stdout=True, check=False)).stdout.decode()
+    assert f"{TOO_OLD}: {WAY_OUT}" in " ".join(told.split()), told
+    with pytest.raises(hushcast.Refused, match=TOO_OLD):
+        await net.publish(lagging, TOPIC, "never")
     await restart_as(net, lagging, release)
     with trio.fail_after(24 * SHORT_EPOCH):
         while (await net.status("client-1"))["roster"]["relays"] != len(net.relays):  # noqa: ASYNC110
