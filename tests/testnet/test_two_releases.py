@@ -12,7 +12,7 @@ import next_release
 import pytest
 import trio
 
-import hushcast
+from hushcast_protocol.base.errors import Refusal
 from hushcast_testnet import processes, testnet
 
 EPOCH = 10  # seconds, and of a rehearsal of a whole change:
@@ -160,7 +160,7 @@ async def test_a_network_goes_on_to_the_next_wire_without_a_relay_that_lags(fast
     doctor = [sys.executable, "-m", "hushcast_cli.main", "doctor", "--config", net.member(lagging).config]
     told = (await trio.run_process(doctor, capture_stdout=True, check=False)).stdout.decode()
     assert f"{TOO_OLD}: {WAY_OUT}" in " ".join(told.split()), told
-    with pytest.raises(hushcast.Refused, match=TOO_OLD):
+    with pytest.raises(Refusal, match=TOO_OLD):
         await net.publish(lagging, TOPIC, "never")
     await restart_as(net, lagging, release)
     with trio.fail_after(24 * SHORT_EPOCH):
