@@ -30,6 +30,7 @@ from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.base import (
     key_handovers,
     links,
+    network_wire,
     proof_of_work,
     roster,
     sharding,
@@ -119,7 +120,12 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         keeper_frames.AskKeptMessages,
         keeper_frames.ShownKeptMessages,
     ),
-    "brokers-tree": (BrokersNetwork, broker_tree.TreeBody, broker_tree.BrokerPosition),
+    "brokers-tree": (
+        BrokersNetwork,
+        broker_tree.TreeBody,
+        broker_tree.BrokerPosition,
+        network_wire.AnnouncedWire,
+    ),
     "brokers-community": (charter.CharterBody, charter.CharterMember, sealed_filter.SealedFilter),
     "brokers-up": (
         brokers.Advertise,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import trio
 
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.network_wire import BEGINNING, NetworkWire
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.signatures import Signed
@@ -56,6 +57,17 @@ class HeldTree:
     def view(self) -> RosterView:
         """What both ends of a link compare."""
         return NO_TREE if self.newest is None else RosterView(self.newest.version, self.newest.digest)
+
+    def wire(self, now: float) -> NetworkWire:
+        """Return what the network speaks at a moment (Unix seconds), by the newest tree."""
+        announced = BEGINNING if self.newest is None else self.newest.wire
+        return announced.by(self._network.calendar.epoch(now))
+
+    def spoken(self, now: float) -> int:
+        """Return in which wire links are opened; raise `OtherWire` where it is not spoken here."""
+        wire = self.wire(now)
+        wire.check()
+        return wire.now
 
     async def take(self, signed: Signed) -> int:
         """Take a tree if it is newer, durably; return its version. Raises `PeerError` as `check_tree`."""

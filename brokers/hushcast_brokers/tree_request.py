@@ -8,8 +8,10 @@ from typing import NamedTuple
 import trio
 
 from hushcast_brokers.held_tree import HeldTree
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
@@ -32,13 +34,24 @@ class BrokerContact(NamedTuple):
 
     key: PublicKey
     address: Address
+    wire: int | None = None
+    """In which links to it are opened, where its tree is known."""
+
+    def spoken(self) -> int | None:
+        """Return that; raise `OtherWire` where it is not spoken here: it would be in vain."""
+        if self.wire is not None:
+            NetworkWire(self.wire).check()
+        return self.wire
 
 
 async def ask_for_tree(
     network: BrokersNetwork, tree: HeldTree, broker: BrokerContact, transport: Transport, env: Environment
 ) -> None:
     """Take the tree that a broker holds if it is newer. Raises `TransportError` or `PeerError`."""
-    link = Link.initiate(network.id, broker.key, env.randomness, MAX_BROKER_FRAME, view=tree.view)
+    spoken = tree.wire(env.now()).now
+    # One that is not spoken here may have been given up since: who asks learns it, if anybody understands.
+    wire = min(max(spoken, wires.spoken().lowest), wires.spoken().highest)
+    link = Link.initiate(network.id, broker.key, env.randomness, MAX_BROKER_FRAME, view=tree.view, wire=wire)
 
     async def hear(frame: FromAbove) -> None:
         if isinstance(frame, NewTree):

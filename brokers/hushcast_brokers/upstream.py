@@ -246,9 +246,9 @@ class Upstream:
             log.debug("nobody else was reached who may have a newer tree", reason=str(error))
 
     async def _live(self, parent: Parent) -> bool:
-        view = self._tree.view
+        view, wire = self._tree.view, self._tree.spoken(self._env.now())
         link = Link.initiate(
-            self._network.id, parent.peer.key, self._env.randomness, MAX_BROKER_FRAME, parent.seed, view
+            self._network.id, parent.peer.key, self._env.randomness, MAX_BROKER_FRAME, parent.seed, view, wire
         )
         try:
             channel, established = await open_channel(

@@ -18,7 +18,9 @@ from hushcast_brokers.tree_request import BrokerContact
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.carrier_adapter import AdapterContext
 from hushcast_node.carrier_parts import BrokersParts
+from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.key_agreement import agreement_key
+from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.context import Context
@@ -124,6 +126,14 @@ class BrokersAdapter:
         )
         return f"{counted(len(tree.brokers) if tree is not None else 0, 'broker')}{away}"
 
+    def examine_wire(self) -> list[Finding]:
+        """Tell whether this program is left behind, or will be, by what its network speaks."""
+        return self._wire.examine(self._parts.network.calendar)
+
+    @property
+    def _wire(self) -> NetworkWire:
+        return self.tree.wire(self._around.env.now())
+
     def status(self) -> dict[str, Any]:
         """Describe the tree, and the edge broker."""
         tree = self.tree.newest
@@ -132,7 +142,8 @@ class BrokersAdapter:
             if tree
             else None
         )
-        return {"tree": held, "edge": self.edge(), "community": self._community()}
+        wire = self._wire.describe(self._parts.network.calendar)
+        return {"tree": held, "edge": self.edge(), "community": self._community(), "wire": wire}
 
     def _community(self) -> dict[str, Any] | None:
         """Describe this daemon's part in its community; nothing in a network without."""

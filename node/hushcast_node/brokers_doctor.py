@@ -15,8 +15,12 @@ FILES_NEEDED = 512  # open files: applications, publications, and one link to an
 async def examine_brokers(side: BrokersAdapter | None) -> list[Finding]:
     """Return the findings, asking the root for a sign of life; no side: the daemon is not up yet."""
     is_reached = side is not None and await side.reach_root()
-    around = [*_aggregation(side), *_community(side), *_edge(side)]
+    around = [*_wire(side), *_aggregation(side), *_community(side), *_edge(side)]
     return [_root(is_reached), _tree(side), *around, examine_files(FILES_NEEDED)]
+
+
+def _wire(side: BrokersAdapter | None) -> list[Finding]:
+    return [] if side is None else side.examine_wire()
 
 
 def _root(is_reached: bool) -> Finding:

@@ -10,11 +10,11 @@ import trio
 
 from hushcast_directory.client.roster_source import RosterSource
 from hushcast_overlay.neighbourhood import ROSTERS_HELD, Neighbourhood, staying
-from hushcast_protocol.authorities.network_wire import NetworkWire
 from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
+from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, Roster, RosterView
 from hushcast_protocol.base.roster_standing import RosterStanding, follow, restored

@@ -248,7 +248,7 @@ async def test_trees_that_are_stale_forged_or_of_another_root() -> None:
         stranger = Seed.draw(network.env.randomness)
         forged = sign_tree(network.root.seed, network.net, version + 1, [_root(network), *network.seats])
         forged = Signed(forged.body, bytes(64))
-        altered = Signed(newest.body[:-1] + b"\0", newest.signature)
+        altered = Signed(newest.body[:-1] + b"\x01", newest.signature)
         talk = await as_child(network, network["edge 2"])
         await talk.say(NewTree(old))
         assert await talk.ask(Ping()) == Pong(), "an old one is no harm"

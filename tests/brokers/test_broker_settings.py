@@ -79,7 +79,7 @@ def test_the_root_lists_the_tree() -> None:
         BrokerPosition(key(1), onion_address(key(1)), "inner", ROOT_KEY),
         BrokerPosition(key(2), onion_address(key(2)), "edge", key(1)),
     )
-    assert RootSettings.live == {"log", "listed", "communities"}, "what a reload applies"
+    assert RootSettings.live == {"log", "listed", "communities", "wire"}, "what a reload applies"
     summary = broker_summary(root)
     assert summary["brokers"] == [
         f"inner: {key(1).hex()[:16]}… at {onion_address(key(1))}, below the root",

@@ -11,6 +11,7 @@ import pytest
 
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
+from hushcast_protocol.base.network_wire import BEGINNING
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
@@ -120,8 +121,11 @@ def test_any_tree_survives_its_encoding() -> None:
 
 def test_a_tree_that_has_grown_is_read_and_handed_on_as_it_came() -> None:
     """By who is too old for what was added: its root may say there which wire comes."""
-    tag, network, version, seats = msgspec.msgpack.decode(encode(TreeBody(NETWORK.id, 7, TREE)))
-    grown = [tag, network, version, [[*one, [1, 2]] for one in seats], ["a wire to come", 2]]
+    tag, network, version, seats, wire = msgspec.msgpack.decode(encode(TreeBody(NETWORK.id, 7, TREE)))
+    grown = [tag, network, version, [[*one, [1, 2]] for one in seats], [*wire, 3], ["a kind to come", 2]]
     signed = sign(ROOT, SignaturePurpose.BROKER_TREE, grown)
     tree = check_tree(signed, NETWORK)
+    assert tree.wire == BEGINNING
+    before = check_tree(sign(ROOT, SignaturePurpose.BROKER_TREE, grown[:4]), NETWORK)
+    assert before.wire == BEGINNING, "as no tree said it yet"
     assert (tree.version, len(tree.brokers), tree.signed) == (7, len(TREE), signed)

@@ -91,6 +91,8 @@ class BrokerParts:
     """The service to state to, if there is one."""
     keepers: frozenset[PublicKey] = frozenset()
     """At the root: the communities that there are, by their keepers' keys."""
+    wire: int | None = None
+    """At the root: what the network should speak; `None`: what it does."""
 
 
 class Broker(ListeningDaemon):
@@ -99,8 +101,7 @@ class Broker(ListeningDaemon):
     def __init__(self, parts: BrokerParts) -> None:
         super().__init__(parts.env, parts.network.calendar, parts.counters)
         self._parts = parts
-        self._seats = parts.seats
-        self._served = parts.clients
+        self._seats, self._wanted, self._served = parts.seats, parts.wire, parts.clients
         self._held = HeldTree(parts.network, parts.store, parts.counters)
         self._keeper = TreeKeeper(parts.network, parts.seed, parts.root, self._held)
         self._charters = self._made_charters()
@@ -139,19 +140,18 @@ class Broker(ListeningDaemon):
         """How many communities it knows of, and in how many it is; `None` in networks without."""
         if self._charters is None:
             return None
-        current = {epoch.community for epoch in self._charters.epochs.open}
-        return len(self._charters.known), len(current)
+        return len(self._charters.known), len({one.community for one in self._charters.epochs.open})
 
     def connected(self) -> set[PublicKey]:
         """Return the keys of children, brokers and clients, whose link is open."""
         return self._children.keys
 
-    async def replace_seats(self, seats: tuple[BrokerPosition, ...]) -> None:
+    async def replace_seats(self, seats: tuple[BrokerPosition, ...], wire: int | None = None) -> None:
         """Have the tree list these brokers from now on, besides the root; `DecodeError` if it is none.
 
         Before it listens that is so once it does, and of what `serve_only` says, too.
         """
-        self._seats = seats
+        self._seats, self._wanted = seats, wire
         await self._sign()
 
     def replace_keepers(self, keepers: Collection[PublicKey]) -> None:
@@ -317,7 +317,7 @@ class Broker(ListeningDaemon):
 
     async def _sign(self) -> None:
         if self._seats is not None and self.listener is not None:
-            await self._keeper.sign(self._seats, self.address)
+            await self._keeper.sign(self._seats, self.address, self._wanted, self._env.now())
 
     async def _leave_those_gone(self) -> None:
         """Serve nobody any more who is no child now."""

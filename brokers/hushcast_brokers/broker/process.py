@@ -25,6 +25,7 @@ from hushcast_brokers.broker_sections import BROKER_FILE, NETWORK_FILE, broker_l
 from hushcast_brokers.counters import BROKER_COUNTERS
 from hushcast_brokers.keys import BROKER_KEYS
 from hushcast_brokers.network_file import brokers_section
+from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.secrets import Seed
@@ -75,6 +76,7 @@ class _Broker(Process):
     def __init__(self, settings: AnyBrokerSettings) -> None:
         super().__init__(settings, kind_of(settings))
         self._broker: Broker | None = None
+        self._calendar: Calendar | None = None
         self._key = b""
 
     def _sockets(self) -> Sequence[tuple[str, Callable[[], Awaitable[bytes]]]]:
@@ -102,6 +104,7 @@ class _Broker(Process):
         seeds: Sequence[Seed],
     ) -> BrokerParts:
         """Return what any broker is made of; what is the root's alone, or the others', is put in then."""
+        self._calendar = network.calendar
         self._tracer = settings.tracer(self._key.hex(), network.epoch_seconds, around.env)
         seed, service = seeds
         return BrokerParts(
@@ -124,9 +127,15 @@ class _Broker(Process):
         broker = self._broker
         if broker is None or broker.listener is None:
             return []
-        found = examine_below(broker.tree, self._key, broker.connected())
+        found = self._examine_wire(broker) + examine_below(broker.tree, self._key, broker.connected())
         found += [*examine_aggregation(broker.privacy), *examine_communities(broker.communities)]
         return [*found, *examine_service(broker.status()["tomography_connected"])]
+
+    def _examine_wire(self, broker: Broker) -> list[Finding]:
+        calendar = self._calendar
+        if broker.tree is None or calendar is None:
+            return []
+        return broker.tree.wire.by(calendar.epoch(self._env.now())).examine(calendar)
 
     def _below_in_words(self) -> str:
         """Say how many brokers below are connected."""
@@ -151,22 +160,29 @@ class _Root(_Broker):
             seats, listens = _seats(fresh, self._key), broker.listener is not None
             if listens and any(seat.address == broker.address for seat in seats):
                 raise UsageError("brokers: one has the address of this root; each has one of its own")
-            self._living.start_soon(self._sign, broker, seats)
+            self._living.start_soon(self._sign, broker, seats, fresh.wire)
             broker.replace_keepers(fresh.keepers())
-        self._own = msgspec.structs.replace(self._own, listed=fresh.listed, communities=fresh.communities)
+        self._own = msgspec.structs.replace(
+            self._own, listed=fresh.listed, communities=fresh.communities, wire=fresh.wire
+        )
 
     def _make(self, around: ProcessContext) -> Broker:
         settings = self._own
         seeds = self._seeds(around)
         parts = self._parts(around, settings, settings.network.network_of(self._key), seeds)
         broker = self._broker = Broker(
-            dataclasses.replace(parts, seats=_seats(settings, self._key), keepers=settings.keepers())
+            dataclasses.replace(
+                parts,
+                seats=_seats(settings, self._key),
+                keepers=settings.keepers(),
+                wire=settings.wire,
+            )
         )
         return broker
 
-    async def _sign(self, broker: Broker, seats: tuple[BrokerPosition, ...]) -> None:
+    async def _sign(self, broker: Broker, seats: tuple[BrokerPosition, ...], wire: int | None) -> None:
         async with self._signing:  # one after the other: each tree has a version of its own
-            await broker.replace_seats(seats)
+            await broker.replace_seats(seats, wire)
 
     def _give_out(self) -> None:
         assert self._broker is not None

@@ -11,6 +11,7 @@ import msgspec
 from hushcast_brokers.broker_sections import BrokerSection, check_brokers, seats_of
 from hushcast_brokers.network_file import BrokersNetworkSection, BrokersTerms
 from hushcast_brokers.tomography.section import TomographySection
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
@@ -42,7 +43,7 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
 
     program_name: ClassVar[str] = "broker"
     """What `program` says in its file."""
-    live: ClassVar[frozenset[str]] = frozenset({"log", "listed", "communities"})
+    live: ClassVar[frozenset[str]] = frozenset({"log", "listed", "communities", "wire"})
     """The keys that a running root applies."""
     most_bytes: ClassVar[int] = MAX_LARGE_CONFIG
     """Of a file."""
@@ -63,6 +64,8 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
     communities: Annotated[tuple[KeyText, ...], msgspec.Meta(max_length=MAX_COMMUNITIES)] = ()
     """With `privacy = "community"`: the communities that there are, by their keepers' keys."""
     tomography: TomographySection | None = None
+    wire: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """What the network should speak, which the root announces a day ahead; otherwise what it does."""
 
     def keepers(self) -> frozenset[PublicKey]:
         """Return the keys of the communities' keepers."""
@@ -75,6 +78,8 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
     def check_own(self) -> None:
         """Raise `UsageError` where brokers are out of reach, or are no tree."""
         super().check_own()
+        if self.wire is not None and self.wire not in wires.spoken():
+            raise UsageError(f"wire: this program speaks {wires.spoken()}: write that, or leave it out")
         self.network.check_privacy(self.is_watched)
         check_brokers(self.listed, self.transport)
         if self.communities and self.network.privacy != "community":
@@ -115,6 +120,7 @@ class BrokerSettings(ExaminedSettings, frozen=True, kw_only=True):
     live: ClassVar[frozenset[str]] = frozenset({"log", "edge"})
     elsewhere: ClassVar[Mapping[str, str]] = {
         "brokers": "the root alone lists brokers: `hushcast admin broker admit` on its machine",
+        "wire": "the root alone says what its network speaks",
         "communities": "the root alone lists them; charters say which of them this broker is in",
     }
     """Keys of the root, and why other brokers have none of them."""

@@ -9,7 +9,9 @@ import trio
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tree_request import BrokerContact
 from hushcast_brokers.upstream import Parent
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.network_wire import AnnouncedWire
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerRole, ListedBroker, sign_tree
@@ -72,27 +74,35 @@ class TreeKeeper:
         found = [BrokerContact(broker.key, broker.address) for broker in above]
         return list(dict.fromkeys([*found, BrokerContact(self._network.root, self._root)]))
 
-    async def sign(self, seats: Iterable[BrokerPosition], address: Address) -> None:
+    async def sign(
+        self, seats: Iterable[BrokerPosition], address: Address, wanted: int | None, now: float
+    ) -> None:
         """Have the tree list these brokers below the root, which is at this address.
+
+        And go on to the wire that is wanted, if any is, at a change of day. A new network speaks the newest.
 
         A tree that changes anything is of the next version, and on disk before anybody hears of it. Raises
         `DecodeError` where it is no tree.
         """
-        now = (BrokerPosition(self.key, address, "root", None), *seats)
+        rows = (BrokerPosition(self.key, address, "root", None), *seats)
         async with self._signing:
             before = self.held.newest
-            if before is None or {_row(broker) for broker in before.brokers.values()} != set(now):
-                await self._sign(1 if before is None else before.version + 1, now)
+            if before is None:
+                await self._sign(1, rows, AnnouncedWire(wires.spoken().highest, None, 0))
+                return
+            wire = before.wire.towards(wanted, self._network.calendar.epoch(now))
+            if wire != before.wire or {_row(broker) for broker in before.brokers.values()} != set(rows):
+                await self._sign(before.version + 1, rows, wire)
 
     async def outdo(self) -> None:
         """Sign the same tree as a newer version: somebody has another of this one, which no tree can mend."""
         async with self._signing:
             assert self.held.newest is not None, "there are two"
             seats = tuple(map(_row, self.held.newest.brokers.values()))
-            await self._sign(self.held.newest.version + 1, seats)
+            await self._sign(self.held.newest.version + 1, seats, self.held.newest.wire)
 
-    async def _sign(self, version: int, seats: Sequence[BrokerPosition]) -> None:
-        await self.held.keep(sign_tree(self._seed, self._network, version, seats))
+    async def _sign(self, version: int, seats: Sequence[BrokerPosition], wire: AnnouncedWire) -> None:
+        await self.held.keep(sign_tree(self._seed, self._network, version, seats, wire))
 
 
 def _row(broker: ListedBroker) -> BrokerPosition:

@@ -68,7 +68,8 @@ class ClientParts:
         """Return the root where the newest tree says that it is."""
         if (tree := self.tree.newest) is None:
             return self.root
-        return BrokerContact(self.root.key, tree.brokers[self.root.key].address)
+        wire = self.tree.wire(self.context.env.now()).now
+        return BrokerContact(self.root.key, tree.brokers[self.root.key].address, wire)
 
 
 class Attachment:

@@ -91,7 +91,9 @@ class BrokersPublisher:
             message = await self._membership.sealed(message, root)
         stamp = await self._stamp(message)
         # No view: what this daemon holds of the tree would tell it from others.
-        link = Link.initiate(self._network.id, root.key, self._env.randomness, MAX_BROKER_FRAME)
+        link = Link.initiate(
+            self._network.id, root.key, self._env.randomness, MAX_BROKER_FRAME, wire=root.spoken()
+        )
         try:
             channel, _ = await open_channel(
                 self._transport, root.address, self._env.isolation(), link, decode_from_above

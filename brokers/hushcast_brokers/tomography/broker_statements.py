@@ -147,9 +147,10 @@ class TomographyStatements:
 
     async def _live(self) -> None:
         """Keep a link for as long as it lasts."""
-        view = self._tree.view
+        view, wire = self._tree.view, self._tree.spoken(self._env.now())
         link = Link.initiate(
-            self._network.id, self._service.key, self._env.randomness, MAX_TOMOGRAPHY_FRAME, self._seed, view
+            *(self._network.id, self._service.key, self._env.randomness, MAX_TOMOGRAPHY_FRAME),
+            *(self._seed, view, wire),
         )
         channel, established = await open_channel(
             self._transport, self._service.address, self._env.isolation(), link, decode_from_service

@@ -20,9 +20,9 @@ from hushcast_directory.client.several_directories import SeveralDirectories
 from hushcast_directory.client.trust import DirectoryKeyChanged, Trust
 from hushcast_protocol.authorities.directory_requests import HeadAnswer, KeySuccession, Rosters
 from hushcast_protocol.authorities.name_work import NameWork
-from hushcast_protocol.authorities.network_wire import NetworkWire
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.key_handovers import CheckRoster
+from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.roster import Roster, check_roster, check_successor, roster_digest
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode

@@ -16,6 +16,7 @@ import msgspec
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.network_wire import BEGINNING, AnnouncedWire
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, Lasting, PublicKey, decoder
@@ -44,6 +45,7 @@ class TreeBody(Lasting, frozen=True, tag="broker-tree/1"):
     network: Bytes32
     version: Counter
     seats: Annotated[tuple[BrokerPosition, ...], msgspec.Meta(min_length=1, max_length=MAX_BROKERS)]
+    wire: AnnouncedWire = BEGINNING
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class BrokerTree:
     signed: Signed
     version: int
     brokers: dict[PublicKey, ListedBroker]
+    wire: AnnouncedWire = BEGINNING
 
     @cached_property
     def digest(self) -> bytes:
@@ -93,9 +96,15 @@ class BrokerTree:
 _decode_tree: Callable[[bytes], TreeBody] = decoder(TreeBody, "tree", MAX_TREE)
 
 
-def sign_tree(seed: Seed, network: BrokersNetwork, version: int, seats: Iterable[BrokerPosition]) -> Signed:
+def sign_tree(
+    seed: Seed,
+    network: BrokersNetwork,
+    version: int,
+    seats: Iterable[BrokerPosition],
+    wire: AnnouncedWire = BEGINNING,
+) -> Signed:
     """Sign a tree with the root's seed; raise `DecodeError` where it is none (`check_seats`)."""
-    body = TreeBody(network.id, version, tuple(seats))
+    body = TreeBody(network.id, version, tuple(seats), wire)
     check_seats(body.seats, network.root)
     return sign(seed, SignaturePurpose.BROKER_TREE, body)
 
@@ -109,7 +118,7 @@ def check_tree(signed: Signed, network: BrokersNetwork) -> BrokerTree:
     body = _decode_tree(signed.body)
     if body.network != network.id:
         raise DecodeError("a tree is of another network")
-    return BrokerTree(signed, body.version, check_seats(body.seats, network.root))
+    return BrokerTree(signed, body.version, check_seats(body.seats, network.root), body.wire)
 
 
 def check_newer(tree: BrokerTree, held: BrokerTree | None) -> bool:

@@ -138,7 +138,7 @@ class Membership:
         """Take newer charters that the root holds. Raises `TransportError` or `PeerError`."""
         async with self._asking:
             network, env = self._network, self._env
-            link = Link.initiate(network.id, root.key, env.randomness, MAX_BROKER_FRAME)
+            link = Link.initiate(network.id, root.key, env.randomness, MAX_BROKER_FRAME, wire=root.spoken())
             question = AskCharters(self.charters.known)
             await ask(root, link, (question,), self._hear, self._transport, env)
             self._heard_at = env.elapsed()
