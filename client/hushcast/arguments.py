@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
 from hushcast import control_messages
@@ -28,16 +29,32 @@ def check_cursor(cursor: Any) -> None:
         raise UsageError(f"a cursor is a number from 0, as `message.cursor` has it, not {_type(cursor)}")
 
 
-def check_subscription(topic: Any, where: Any, since: Any, acknowledge: Any) -> None:
-    """Raise `UsageError` where a subscription cannot begin as asked, or would not be read as is meant."""
+def check_subscription(topic: Any, where: Any, since: Any, acknowledge: Any) -> float | None:
+    """Raise `UsageError` where a subscription cannot begin as asked, or would not be read as is meant.
+
+    Returns the moment (Unix seconds) from which on what was published is wanted, if `since` is a time.
+    """
     check_topic(topic, where)
     if where is None:
         raise UsageError("without a condition `where` is left away, or ''")
     if acknowledge not in get_args(Acknowledging):
         values = ", ".join(map(repr, get_args(Acknowledging)))
         raise UsageError(f"`acknowledge` is one of {values}, not {acknowledge!r}")
+    if isinstance(since, datetime | timedelta):
+        return _past(since)
     if since not in (None, "shown"):
         check_cursor(since)
+    return None
+
+
+def _past(since: datetime | timedelta) -> float:
+    if isinstance(since, timedelta):
+        since = datetime.now(UTC) - since
+    if since.tzinfo is None:
+        raise UsageError("`since` is a time without a zone: `datetime.now(UTC)` has one")
+    if since > datetime.now(UTC):
+        raise UsageError("`since` lies ahead: what comes from now on comes without it")
+    return max(0.0, since.timestamp())
 
 
 def data_of(payload: Any) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -19,7 +19,7 @@ from hushcast.descriptions import Finding, Publication, Subscription, Unsent
 from hushcast.device_calls import Device, Imported, Invitation
 from hushcast.events import Coverage, Event, Message
 from hushcast.keys import Author
-from hushcast.messages import Acknowledging, Messages
+from hushcast.messages import Acknowledging, Messages, Since
 
 if TYPE_CHECKING:
     from hushcast.purposes.keys import Allowed, ReadFor
@@ -96,7 +96,7 @@ class BlockingDaemon:
         topic: str,
         *,
         where: str = "",
-        since: int | Literal["shown"] | None = None,
+        since: Since | None = None,
         acknowledge: Acknowledging = "automatic",
         coverage: bool = False,
         terms: Terms | None = None,

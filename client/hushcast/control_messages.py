@@ -119,7 +119,9 @@ class TopicSubscribeRequest(StrictRequest, frozen=True, tag_field="op", tag="sub
     `where` is a condition on attributes, as in `lat in [60, 61], kind = fire`. With `since` it begins behind
     that cursor, with all that is kept; without, behind what was shown. With `window` the daemon sends so many
     messages, then as many as `ShownNotice` allows; without, as they come. With `coverage` it tells of
-    changes. Without `terms` those of a subscription that is held will do; others than it has are refused.
+    changes. With `past` (Unix seconds) also what was published from that day on comes, where the network
+    keeps it; else this is refused. Without `terms` those of a subscription that is held will do; others than
+    it has are refused.
     """
 
     topic: str
@@ -131,6 +133,7 @@ class TopicSubscribeRequest(StrictRequest, frozen=True, tag_field="op", tag="sub
     open: bool = False
     once: bool = False
     """Leave out what was shown or acknowledged on any device of the person, as far as that is known."""
+    past: Annotated[float, msgspec.Meta(ge=0)] | None = None
 
 
 class AcknowledgeRequest(StrictRequest, frozen=True, tag_field="op", tag="acknowledge"):
@@ -240,7 +243,10 @@ class SubscribeAnswer(Told, frozen=True, tag_field="event", tag="subscribed", om
 
 
 class MessageNotice(Told, frozen=True, tag_field="event", tag="message", omit_defaults=True):
-    """A message; `cursor` is its place in the inbox. Attributes and an author are there if it has some."""
+    """A message; `cursor` is its place in the inbox. Attributes and an author are there if it has some.
+
+    `past_day` (Unix seconds) is there if it was published before the day of the subscription: when its began.
+    """
 
     topic: str
     id: str
@@ -250,6 +256,7 @@ class MessageNotice(Told, frozen=True, tag_field="event", tag="message", omit_de
     cursor: int
     attributes: dict[str, str | int | float] | None = None
     author: str | None = None
+    past_day: float | None = None
 
 
 class LossNotice(Told, frozen=True, tag_field="event", tag="lost"):

@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import msgspec
@@ -28,7 +28,7 @@ from hushcast.errors import (
     TimedOut,
 )
 from hushcast.keys import Author, new_token
-from hushcast.messages import AGAIN, WINDOW, Acknowledging, Messages
+from hushcast.messages import AGAIN, WINDOW, Acknowledging, Messages, Since
 from hushcast.sockets import daemon_socket
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Daemon(DeviceCalls):
         topic: str,
         *,
         where: str = "",
-        since: int | Literal["shown"] | None = None,
+        since: Since | None = None,
         acknowledge: Acknowledging = "automatic",
         coverage: bool = False,
         terms: control_messages.Terms | None = None,
@@ -158,19 +158,21 @@ class Daemon(DeviceCalls):
         `Messages.acknowledge`. `never`: each counts as shown instead, and stays in the daemon for `since`.
 
         It begins with all that is not acknowledged (`never`: not shown by any program), or behind the message
-        whose cursor is `since`, or with what is not `shown`. With `coverage`, `Messages.events` tells of
+        whose cursor is `since`, or with what is not `shown`. If `since` is a time, or how long ago that was,
+        what was published from that day on comes, too, where the network keeps it (docs/reliability.md); else
+        it is refused. With `coverage`, `Messages.events` tells of
         changes of coverage, too. With `once`, what was shown or acknowledged on any device of yours stays
         out, as far as they have told. `terms`, in a network of brokers alone, say how many subscribers are to
         stand behind the condition. With `purpose` it brings what may be used for that, opened; of all else
         that comes `Messages.events` tells, and `Messages.unopened` counts it.
         """
-        check_subscription(topic, where, since, acknowledge)
-        if since is None:
+        past = check_subscription(topic, where, since, acknowledge)
+        if since is None or past is not None:
             since = "shown" if acknowledge == "never" else 0
-        behind = None if since == "shown" else since
+        behind = since if isinstance(since, int) else None
         asked = where if purpose is None else purpose.where(where)
         request = control_messages.TopicSubscribeRequest(
-            topic, asked, behind, WINDOW, coverage, terms, open, once
+            topic, asked, behind, WINDOW, coverage, terms, open, once, past
         )
         return Messages(self, request, acknowledge, purpose)
 

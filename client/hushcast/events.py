@@ -30,6 +30,8 @@ class Message:
     """Those that its writer set, of the topic's; numbers as the topic's resolution rounds them."""
     author: str | None = field(default=None, repr=False)
     """The fingerprint of the key that signed it, whose signature holds; `None` where nobody signed."""
+    past_day: float | None = None
+    """Unix seconds at which its day began, if it was published before the day of the subscription."""
     path: str = field(default="", repr=False)
     """Of what was read for a purpose, where an MQTT client published it: `7/position` below the alias."""
     withdrawal: str = field(default="", repr=False)
@@ -135,9 +137,8 @@ Event = Message | Lost | Gap | Unopened | Withdrawn | Coverage | Disconnected | 
 def message(told: control_messages.MessageNotice) -> Message:
     """Return a message that the daemon told of."""
     payload = told.payload.encode() if told.encoding == "utf-8" else base64.b64decode(told.payload)
-    return Message(
-        told.topic, told.id, payload, told.received_at, told.cursor, told.attributes or {}, told.author
-    )
+    about = told.attributes or {}, told.author, told.past_day
+    return Message(told.topic, told.id, payload, told.received_at, told.cursor, *about)
 
 
 def coverage(described: dict[str, Any]) -> Coverage:

@@ -6,6 +6,7 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
@@ -35,6 +36,7 @@ AGAIN = 0.25  # seconds until a daemon that is starting is asked again
 LAST_WORDS = 5.0  # seconds that the end of a subscription's block may take
 
 Acknowledging = Literal["automatic", "manual", "never"]
+Since = int | Literal["shown"] | datetime | timedelta
 AnswerT = TypeVar("AnswerT")
 
 
@@ -291,7 +293,7 @@ class Messages:
                 self._connection, self._call, self._room, self._told = connection, call, 0, told
                 self._is_untold = self._shown > 0  # the daemon may not have heard
                 # What it held was meant, whatever is subscribed to by the time that it comes again.
-                self._request = msgspec.structs.replace(self._request, open=True)
+                self._request = msgspec.structs.replace(self._request, open=True, past=None)
                 return
 
     def _tell(self) -> None:

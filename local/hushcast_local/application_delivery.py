@@ -56,7 +56,7 @@ class ApplicationDelivery:
         held = service.devices.held
         interest = wanted_interest(held, request.topic, request.where, request.open)
         feed = self._feed = await service.subscribe(
-            interest, request.since, None if terms is None else asdict(terms)
+            interest, request.since, None if terms is None else asdict(terms), request.past
         )
         topic = interest.topic
         try:
@@ -153,5 +153,6 @@ def _delivered(number: int, topic: Topic, cursor: int, received: InboxMessage) -
         cursor,
         attributes or None,
         fingerprint(received.author) if received.author is not None else None,
+        received.past_day,
         request=number,
     )

@@ -104,7 +104,7 @@ class Inbox:
         """Tell whether a message came before."""
         return message_id in self._seen or message_id in self._passed_over
 
-    def put(self, message_id: bytes, day: int, content: Content) -> bool:
+    def put(self, message_id: bytes, day: int, content: Content, past_day: float | None = None) -> bool:
         """Take a message and return whether it was new; listeners get it as soon as it is on disk.
 
         Neither may be acknowledged before `durable` returns. A message and its reseals are one: the first
@@ -113,8 +113,8 @@ class Inbox:
         label = reseal_label(first_id := content.first_id or message_id, content)
         if self._closed or any(map(self.knows, {message_id, first_id, label})):
             return False
-        now = self._env.now()
-        record = encode(InboxMessage(message_id, content.payload, now, dict(content.values), content.author))
+        told = (content.payload, now := self._env.now(), dict(content.values), content.author, past_day)
+        record = encode(InboxMessage(message_id, *told))
         seen = [message_id] if content.first_id is None else [message_id, label]
         self._seen.update(dict.fromkeys(seen, day))
         self.last += 1

@@ -64,6 +64,8 @@ class InboxMessage(msgspec.Struct, frozen=True, array_like=True):
     """Attributes, numbers as places on their grids."""
     author: bytes | None = None
     """The Ed25519 key whose signature holds."""
+    past_day: float | None = None
+    """Unix seconds at which its day began, if that was before the subscription's."""
 
 
 class HeldMessage(NamedTuple):

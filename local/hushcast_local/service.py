@@ -86,10 +86,14 @@ class Service:
         return await self._outbox.cancel(message_id)
 
     async def subscribe(
-        self, interest: Interest, since: int | None = None, terms: Mapping[str, Any] | None = None
+        self,
+        interest: Interest,
+        since: int | None = None,
+        terms: Mapping[str, Any] | None = None,
+        past: float | None = None,
     ) -> InboxFeed:
         """Subscribe; return once messages reach this daemon. Raises `Refusal`."""
-        subscription = await self.subscriber.subscribe(interest, terms, since or 0)
+        subscription = await self.subscriber.subscribe(interest, terms, since or 0, past=past)
         await subscription.route.ready.wait()
         if subscription.refusal is not None:
             raise Refusal(subscription.refusal)
@@ -142,7 +146,7 @@ class Service:
             | subscription.route.describe()
             | {
                 "ready": subscription.route.ready.is_set(),
-                "since": round(subscription.created, 3),
+                "since": round(subscription.beginning.at, 3),
             }
             | subscription.inbox.describe()
             for subscription in self.devices.held

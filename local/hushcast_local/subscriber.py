@@ -8,6 +8,7 @@ from typing import Any
 import trio
 
 from hushcast.control_messages import handle_of
+from hushcast_local.beginning import Beginning
 from hushcast_local.inbox import Inbox
 from hushcast_local.inbox_records import NAME_SIZE, erase_others
 from hushcast_local.prober import Prober
@@ -73,27 +74,42 @@ class Subscriber:
         terms: Mapping[str, Any] | None = None,
         since: int = 0,
         name: bytes | None = None,
+        past: float | None = None,
     ) -> LocalSubscription:
         """Return the subscription for an interest, new or held; its route tells when messages reach it.
 
         `terms` are the carrier's business; without any, those of a subscription that is held will do. A new
-        one gets the `name`, 16 bytes, unless another's handle comes of that. Raises
-        `Refusal` where the carrier cannot keep it routed, or not to these terms, where there are too many, or
-        where it has not come to the cursor `since`. Then none is begun.
+        one gets the `name`, 16 bytes, unless another's handle comes of that. With `past` (Unix seconds) it
+        brings all that was published from that day on. Raises `Refusal` where the carrier cannot keep it
+        routed, or not to these terms, or does not have what is past, where there are too many, or where it
+        has not come to the cursor `since`. Then none is begun.
         """
+        first_day = None if past is None else self._calendar.day(min(past, self._env.now()))
         if (held := self._by_interest.get(interest)) is not None:
             if terms not in (None, held.terms):
                 raise Refusal("this subscription is held to other terms: unsubscribe from it first")
             held.inbox.check_cursor(since)
+            await self._look_back(held, first_day)
             return held
         if len(self._by_interest) >= MAX_SUBSCRIPTIONS:
             raise Refusal(f"this daemon has {MAX_SUBSCRIPTIONS} subscriptions: unsubscribe from one first")
-        subscription = self._made(self._new_name(name), interest, self._env.now(), terms)
+        if first_day is not None:
+            self._carrier.check_past(first_day)
+        subscription = self._made(self._new_name(name), interest, self._env.now(), terms, first_day)
         subscription.inbox.check_cursor(since)
         subscription.route = self._carrier.keep(subscription)
         self._start(subscription)
         await keep(self._store, subscription)
         return subscription
+
+    async def _look_back(self, held: LocalSubscription, first_day: int | None) -> None:
+        """Have a subscription bring what was published from a day on, unless it does already."""
+        if first_day is None or held.beginning.is_since(first_day):
+            return
+        self._carrier.check_past(first_day)
+        held.beginning.since = first_day
+        await keep(self._store, held)
+        held.route.look_back()
 
     async def unsubscribe(self, topic: Topic, predicate: Predicate | None) -> bool:
         """End the subscription for an interest, or, without a predicate, all to a topic.
@@ -146,11 +162,17 @@ class Subscriber:
         return name
 
     def _made(
-        self, name: bytes, interest: Interest, created: float, terms: Mapping[str, Any] | None
+        self,
+        name: bytes,
+        interest: Interest,
+        created: float,
+        terms: Mapping[str, Any] | None,
+        since: int | None = None,
     ) -> LocalSubscription:
         inbox = Inbox(name, self._env, self._store, self._context.counters, self._retention)
         inbox.on_read = lambda message_id: self.on_read(interest.topic, message_id)
-        return LocalSubscription(name, interest, created, terms, inbox, self._keys, self._context)
+        beginning = Beginning(created, self._calendar, since)
+        return LocalSubscription(name, interest, beginning, terms, inbox, self._keys, self._context)
 
     def _start(self, subscription: LocalSubscription) -> None:
         self._by_interest[subscription.interest] = subscription

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import trio
 
 from hushcast.control_messages import handle_of
+from hushcast_local.beginning import Beginning
 from hushcast_local.inbox import Inbox
 from hushcast_local.inbox_records import NAME_SIZE
 from hushcast_local.recent_messages import RecentMessages
@@ -44,16 +45,16 @@ class LocalSubscription:
         self,
         name: bytes,
         interest: Interest,
-        created: float,
+        beginning: Beginning,
         terms: Mapping[str, Any] | None,
         inbox: Inbox,
         keys: TopicKeys,
         context: Context,
     ) -> None:
-        """`created` is Unix seconds; `terms` are the carrier's business."""
+        """`terms` are the carrier's business."""
         self.name = name
         self.interest = interest
-        self.created = created
+        self.beginning = beginning
         self.terms = terms
         self.refusal: str | None = None
         """Why the network does not take it, for people."""
@@ -80,6 +81,11 @@ class LocalSubscription:
     def handle(self) -> str:
         """What names it to people who have no link of its topic; none of the daemon's others has it."""
         return handle_of(self.name)
+
+    @property
+    def since(self) -> int | None:
+        """The first day of which all that was published is wanted; `None`: no day before it began."""
+        return self.beginning.since
 
     async def tokens(self, day: int) -> Tokens:
         """Return the tokens by which the carrier routes it on a day."""
@@ -124,13 +130,16 @@ class LocalSubscription:
             if self.inbox.pass_over(message.id, message.day):
                 self._take_report(content)
             return
-        # Wanted or not: reports to others must not reveal which messages are wanted.
-        self.recent.received(message, self._env.now(), content.values)
+        past_day = self.beginning.past_day(message.day)
+        # Wanted or not: reports to others must not reveal which messages are wanted, nor that this
+        # subscription asked for its past.
+        if past_day is None:
+            self.recent.received(message, self._env.now(), content.values)
         if not self.interest.predicate.matches(content.values):
             if self.inbox.pass_over(message.id, message.day):
                 self._counters.add("messages_excess")
             return
-        if self.inbox.put(message.id, message.day, content):
+        if self.inbox.put(message.id, message.day, content, past_day):
             self._tracer.tell(ground_truth.Delivered(topic.name, message.id))
 
     def _take_report(self, content: Content) -> None:
@@ -165,23 +174,39 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     where: str
     created: float
     terms: dict[str, Any] | None = None
+    since: int | None = None
 
 
 _decode = record_reader(_Stored, "subscription")
 
 
+class KeptSubscription(NamedTuple):
+    """A subscription as a restart finds it."""
+
+    name: bytes
+    interest: Interest
+    created: float
+    terms: Mapping[str, Any] | None
+    since: int | None
+
+
 async def keep(store: Store, subscription: LocalSubscription) -> None:
     """Write a subscription; durable on return."""
     held = subscription
-    await store.write(interest_record(held.name, held.interest, held.created, held.terms))
+    begun = held.beginning
+    await store.write(interest_record(held.name, held.interest, begun.at, held.terms, begun.since))
 
 
 def interest_record(
-    name: bytes, interest: Interest, created: float, terms: Mapping[str, Any] | None = None
+    name: bytes,
+    interest: Interest,
+    created: float,
+    terms: Mapping[str, Any] | None = None,
+    since: int | None = None,
 ) -> Change:
     """Return the record of an interest."""
     link, where = write_link(interest.topic), write_where(interest.predicate)
-    stored = _Stored(link, where, created, None if terms is None else dict(terms))
+    stored = _Stored(link, where, created, None if terms is None else dict(terms), since)
     return Change(_KIND, name, encode(stored))
 
 
@@ -190,15 +215,16 @@ async def forget(store: Store, subscription: LocalSubscription) -> None:
     await store.write(Change(_KIND, subscription.name, None))
 
 
-async def kept(store: Store) -> list[tuple[bytes, Interest, float, Mapping[str, Any] | None]]:
-    """Return the name, interest, beginning and terms of each subscription kept, oldest first."""
-    found: list[tuple[bytes, Interest, float, Mapping[str, Any] | None]] = []
+async def kept(store: Store) -> list[KeptSubscription]:
+    """Return the subscriptions kept, oldest first."""
+    found: list[KeptSubscription] = []
 
     def take(name: bytes, value: bytes) -> None:
         stored = _decode(value)
         topic = parse_topic(stored.link)
         interest = Interest(topic, parse_where(stored.where, topic.attributes))
-        found.append((sized(name, NAME_SIZE), interest, stored.created, stored.terms))
+        name = sized(name, NAME_SIZE)
+        found.append(KeptSubscription(name, interest, stored.created, stored.terms, stored.since))
 
     await restore(store, _KIND, take)
-    return sorted(found, key=lambda one: one[2])
+    return sorted(found, key=lambda one: one.created)

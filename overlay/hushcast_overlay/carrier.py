@@ -16,9 +16,17 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import Handover, NeverTaken, Probing, RoutedInterest, check_no_terms
+from hushcast_runtime.carriers.carrier import (
+    Handover,
+    NeverTaken,
+    Probing,
+    RoutedInterest,
+    check_no_terms,
+    refuse_past,
+)
 from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.wording import counted
 
 
 class OverlayCarrier:
@@ -69,6 +77,16 @@ class OverlayCarrier:
         Of a wide topic in each of its shards; where one has nobody who took it, that is a `Refusal`, too.
         """
         await self._dropper.drop(message, handover, taken, width)
+
+    def check_past(self, first: int) -> None:
+        """Raise `Refusal` unless the network's relays keep what was published from a day on."""
+        self._shards.check_relays()
+        if not self._shards.keeping.keepers or not self._routes.have_boxes:
+            refuse_past("this network")
+        days = self._shards.keeping.days
+        if first < self._today() - days:
+            kept = f"this network keeps what was published for {counted(days, 'day')}"
+            raise Refusal(f"{kept}: ask for `{days}d` or less")
 
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, OverlayRouteHandle]:
         """Take up, after a restart, the routes of what is still wanted; withdraw all others."""
@@ -130,6 +148,11 @@ class OverlayRouteHandle:
     async def probe(self, message: Message) -> bool:
         """Drop a probe; return whether an origin took it."""
         return await self._probes.send(self._route, message)
+
+    def look_back(self) -> None:
+        """Have the host asked for days before, if it is there."""
+        if self._route.box is not None:
+            self._route.box.stir()
 
     async def end(self) -> None:
         """Hand in nothing more; durable on return."""

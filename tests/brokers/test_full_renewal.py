@@ -32,6 +32,7 @@ class SlowlyLearnt:
     name = bytes(16)
     interest = Interest(TOPIC, parse_where("", TOPIC.attributes))
     terms = None
+    since = None
 
     def __init__(self) -> None:
         self.learning = 0

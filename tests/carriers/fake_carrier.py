@@ -24,6 +24,7 @@ from hushcast_runtime.carriers.carrier import (
     RoutedInterest,
     Tokens,
     check_no_terms,
+    refuse_past,
 )
 from hushcast_runtime.environment import Environment
 
@@ -176,6 +177,9 @@ class FakeCarrier:
                 handover.note_receipt(taker)
                 return
 
+    def check_past(self, first: int) -> None:
+        refuse_past("the fake network")
+
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, FakeRoute]:
         for name in self._member.keys() - {one.name for one in wanted}:
             del self._member[name]
@@ -224,6 +228,9 @@ class FakeRoute:
 
     def describe(self) -> dict[str, Any]:
         return {"nodes": self._network.nodes}
+
+    def look_back(self) -> None:
+        pass
 
     async def coverage(self) -> dict[str, Any]:
         return {"probes": self._probes}

@@ -53,6 +53,8 @@ class Reader:
         """Whether the disk never returns."""
         self.terms: Mapping[str, Any] | None = None
         """What is asked of the carrier beside."""
+        self.since: int | None = None
+        """The first day of which all is wanted."""
         self.lost = 0
         """How many messages the carrier said were lost where they waited."""
         self.refusal: str | None = None

@@ -339,6 +339,16 @@ async def test_terms_are_taken_or_refused_with_a_reason(world: World) -> None:
     assert await world.held() == (0, 0)
 
 
+async def test_who_keeps_nothing_of_the_past_says_so(world: World) -> None:
+    with pytest.raises(Refusal) as unkept:
+        world.here.carrier.check_past(world.today - 1)
+    assert_for_people(unkept.value.reason)
+    assert "from now on" in unkept.value.reason, "the way out"
+    route = await keep(world.here, world.reader())
+    route.look_back()
+    assert not world.readers[0].disk
+
+
 async def test_routes_outlast_a_network_that_is_away(world: World) -> None:
     reader, receipts = world.reader(), Receipts()
     await keep(world.here, reader)

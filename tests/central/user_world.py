@@ -57,6 +57,7 @@ class Wanted:
     name = b"w" * 16
     interest = Interest(parse_topic("topic"), parse_where("", ()))
     terms = None
+    since = None
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []

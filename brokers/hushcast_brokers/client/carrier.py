@@ -10,7 +10,7 @@ from hushcast_brokers.client.routes import BrokersRoute, BrokersRoutes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import PROBED_OFTEN, Handover, Probing, RoutedInterest
+from hushcast_runtime.carriers.carrier import PROBED_OFTEN, Handover, Probing, RoutedInterest, refuse_past
 from hushcast_runtime.carriers.route_handle import RouteHandle
 
 
@@ -45,6 +45,10 @@ class BrokersCarrier:
         """Hand a message to the root unless it has `taken` it; raise `Refusal` as `check_open`."""
         self.check_open()
         await self._publications.hand_over(message, handover, taken)
+
+    def check_past(self, first: int) -> None:
+        """Raise `Refusal`: nothing is kept for those who come later."""
+        refuse_past("a network of brokers")
 
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, RouteHandle]:
         """Take up, after a restart, the routes of what is still wanted; have all others forgotten."""

@@ -10,7 +10,14 @@ from hushcast_central.user.receiver import CentralRoute
 from hushcast_central.user.routes import CentralRoutes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import PROBED_OFTEN, Handover, Probing, RoutedInterest, check_no_terms
+from hushcast_runtime.carriers.carrier import (
+    PROBED_OFTEN,
+    Handover,
+    Probing,
+    RoutedInterest,
+    check_no_terms,
+    refuse_past,
+)
 from hushcast_runtime.carriers.route_handle import RouteHandle
 from hushcast_runtime.environment import Environment
 
@@ -51,6 +58,10 @@ class CentralCarrier:
     ) -> None:
         """Hand a message to the server unless it has `taken` it; raise `Refusal` as `check_open`."""
         await self._publications.hand_over(message, handover, taken)
+
+    def check_past(self, first: int) -> None:
+        """Raise `Refusal`: nothing is kept for those who come later."""
+        refuse_past("the server of this network")
 
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, RouteHandle]:
         """Take up, after a restart, the routes of what is still wanted; have all others forgotten."""

@@ -6,6 +6,7 @@ import select
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import trio
@@ -34,7 +35,7 @@ class ListenOptions:
 
     topic: str
     where: str
-    since: int | None
+    since: int | datetime | None
     terms: Terms | None = None
     purpose: ReadFor | None = None
     is_open: bool = False

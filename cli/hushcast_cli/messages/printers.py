@@ -70,6 +70,8 @@ class JsonPrinter:
             told["attributes"] = event.attributes
         if event.author is not None:
             told["author"] = event.author
+        if event.past_day is not None:
+            told["past_day"] = event.past_day
         if event.path:
             told["path"] = event.path
         if event.withdrawal:
@@ -168,6 +170,10 @@ def _time(event: Message) -> str:
     return datetime.fromtimestamp(event.received_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def _date(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d")
+
+
 def _attributes(event: Message) -> str:
     return ", ".join(f"{name}={_value(value)}" for name, value in event.attributes.items())
 
@@ -181,6 +187,7 @@ _TOLD: dict[str, Callable[[Message], bytes]] = {
     "cursor": lambda event: _line(str(event.cursor)),
     "attributes": lambda event: _line(_attributes(event)),
     "author": lambda event: _line(event.author or ""),
+    "past": lambda event: _line("" if event.past_day is None else _date(event.past_day)),
     "path": lambda event: _line(event.path),
 }
 """What a format may name."""
@@ -193,6 +200,8 @@ def _about(event: Message, names_topic: bool) -> bytes:
         told.append(_attributes(event))
     if event.author is not None:
         told.append(f"author={event.author}")
+    if event.past_day is not None:
+        told.append(f"past={_date(event.past_day)}")
     if event.path:
         told.append(f"path={_value(event.path)}")
     return _line(f"[{', '.join(told)}]") if told else b""

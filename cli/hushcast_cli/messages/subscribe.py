@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_cli import completion_values
+from hushcast_cli.messages.since import SINCE
 from hushcast_cli.options import (
-    CURSOR,
     Choices,
     check_one_topic,
     daemon_options,
@@ -23,6 +23,8 @@ from hushcast_cli.options import (
 from hushcast_cli.purposes.purpose_options import purpose_options
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from hushcast.control_messages import Terms
     from hushcast.purposes.keys import ReadFor
 
@@ -40,9 +42,10 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--since",
-    type=CURSOR,
-    metavar="CURSOR",
-    help="Begin behind this message, with all that is kept, printed before or not; 0 is the oldest kept.",
+    type=SINCE,
+    metavar="CURSOR|TIME",
+    help="Begin behind this message, with all that is kept, printed before or not; 0 is the oldest kept. Or "
+    "with what was published since a time, as whole days (UTC), where it is kept: `3d`, `12h`, a date.",
 )
 @click.option(
     "--ack", is_flag=True, help="Acknowledge each message once it is printed: the daemon forgets it."
@@ -52,7 +55,7 @@ if TYPE_CHECKING:
     "line",
     metavar="TEXT",
     help="Print such a line for each message: `{time} {topic}: {payload}`; also {id}, {cursor}, {author}, "
-    "{attributes}, {path}.",
+    "{attributes}, {past}, {path}.",
 )
 @click.option(
     "--once",
@@ -71,7 +74,7 @@ def subscribe(
     is_open: bool,
     where: str | None,
     count: int | None,
-    since: int | None,
+    since: int | datetime | None,
     ack: bool,
     line: str | None,
     once: bool,
@@ -86,6 +89,9 @@ def subscribe(
     that listens gets every message. What was shown is kept for --since until it is acknowledged, with --ack
     or `hushcast ack`, or grows too old. A daemon that is restarted is waited for.
 
+    With --since 3d comes also what was published before you subscribed, marked with its day, the oldest day
+    first: within minutes, between what comes now. Where nobody keeps it, or not for so long, it is refused.
+
     In a network of brokers, --k asks that topic and condition are shown outside of the edge broker only while
     so many subscribers stand behind them.
     With --purpose come messages that may be used for that, opened; what comes and does not open is counted.
@@ -95,6 +101,7 @@ def subscribe(
       hushcast subscribe news
       hushcast subscribe news --json --count 1 --timeout 60
       hushcast subscribe news --json --since 17 --ack
+      hushcast subscribe news --since 3d
       hushcast subscribe --link-file fires.link --where 'lat in [60, 61], lon in [24, 25], kind = fire'
       hushcast subscribe --link-file fires.link --where 'kind = fire' --k 5 --otherwise generalise
       hushcast subscribe --link-file car.link --purpose operations --vocabulary fleet.vocabulary \\
@@ -102,8 +109,8 @@ def subscribe(
     """
     if not topics or link_file is not None:
         check_one_topic(topics[0] if topics else None, link_file)
-    if since is not None and len(topics) > 1:
-        raise click.UsageError("--since counts in one topic: name one", click.get_current_context())
+    if isinstance(since, int) and len(topics) > 1:
+        raise click.UsageError("--since CURSOR counts in one topic: name one", click.get_current_context())
     if choices.json and line is not None:
         raise click.UsageError("--json has its own lines: leave --format away", click.get_current_context())
     from hushcast_cli.daemon_calls import daemon, run

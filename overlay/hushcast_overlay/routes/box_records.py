@@ -20,7 +20,7 @@ _KEPT_BOX = RecordKind(
     holds="boxes that relays keep for this daemon: the key, the hosts in order, since when the first is "
     "away, where each is reached, what it may hold and has confirmed, when the daemon was there last, from "
     "when on it is asked for what came late, how many messages gave way there, from which day on and "
-    "up to which it asks keepers, and whether the box is to be forgotten",
+    "up to which it asks keepers, from which day on all was asked for, and whether it is to be forgotten",
     lifetime="until unsubscribed and its hosts have heard, or the last day for which it was used has lapsed",
 )
 _NAME = 16  # bytes of the name of what is wanted
@@ -53,6 +53,7 @@ class _StoredBox(msgspec.Struct, frozen=True, array_like=True):
     away_since: float | None
     at: list[_StoredStanding]
     is_ended: bool
+    whole_from: Counter | None = None
 
 
 _decode_box = record_reader(_StoredBox, "box of a route")
@@ -69,6 +70,7 @@ def kept_box(name: bytes, box: RouteBox) -> Change:
         hosts.away_since,
         [_stored_standing(relay, known) for relay, known in box.at.items()],
         box.is_ended,
+        box.whole_from,
     )
     return Change(_KEPT_BOX, name + box.key, encode(stored))
 
@@ -95,7 +97,7 @@ async def load_boxes(store: Store) -> list[tuple[bytes, RouteBox]]:
             raise DecodeError("a box has a host that should be gone")
         hosts = tuple([KnownHost(host.relay, host.looked, host.lacking) for host in stored.hosts])
         box = RouteBox(Seed(stored.seed), stored.renewal, HostList(hosts, stored.in_use, stored.away_since))
-        box.is_ended = stored.is_ended
+        box.is_ended, box.whole_from = stored.is_ended, stored.whole_from
         for one in stored.at:
             address = parse_address(one.address) if one.address is not None else None
             known = AtHost(one.held, one.confirmed, one.seen, one.gave_way)

@@ -1,7 +1,8 @@
 """Left trunks: what an owner leaves with its host, so that it has all that keepers have after two weeks away.
 
 The host in use has the trunks of the days to come; each day one is added, at the box's moment. A host that
-has none for days on which it was not this one's, or lost them, is asked for these days as a whole.
+has none for days on which it was not this one's, or lost them, is asked for these days as a whole; and so it
+is for days before the subscription, where its past is wanted.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class LeftTrunks:
             is_used = box.hosts.current == link.host.id
             if is_used and self._shards.keeping.keepers:
                 left = await self._leave(box, route, link, left)
-            await trio.sleep(self._until_renewal(box))
+            with trio.move_on_after(self._until_renewal(box)):
+                await box.changed.wait()
 
     async def _leave(
         self, box: RouteBox, route: OverlayRoute, link: HostLink, left: int | None
@@ -53,10 +55,12 @@ class LeftTrunks:
         """Leave what a host lacks, where `left` is the last day that it has; return which is then."""
         today = self._calendar.day(self._env.now())
         first, last = self._first(box, left, today), today + DAYS_AHEAD
+        past = self._past(box, route, today)
         trunks = []
-        for day in range(first, last + 1):
+        for day in sorted({*range(first, last + 1), *past}):
             tokens = await route.wanted.tokens(day)
-            trunks.append(SoughtTrunk(day, tokens.trunk, is_whole=day != today or first < today))
+            is_whole = day != today or first < today or day in past
+            trunks.append(SoughtTrunk(day, tokens.trunk, is_whole))
         if not trunks:
             return left
         try:
@@ -68,11 +72,18 @@ class LeftTrunks:
             log.warning("a host does not ask keepers for a box", reason=refused)
             return left
         known = box.host(link.host.id)
-        known.sought = last
+        known.sought = max(last, left or 0)
         if left is None or known.since < 0:
-            known.since = first if trunks[0].is_whole else first + 1
+            known.since = first + (first == today)
+        box.whole_from = past.start if past else box.whole_from or first + 1
         await self._records.keep_box(route.wanted.name, box)
-        return last
+        return box.host(link.host.id).sought
+
+    def _past(self, box: RouteBox, route: OverlayRoute, today: int) -> range:
+        """Return the days of which no host was asked for all, and all is wanted."""
+        if (since := route.wanted.since) is None:
+            return range(0)
+        return range(max(since, today - MAX_DAYS_KEPT), min(box.whole_from or today + 1, today + 1))
 
     def _first(self, box: RouteBox, left: int | None, today: int) -> int:
         """Return the first day whose trunk a host is to have.

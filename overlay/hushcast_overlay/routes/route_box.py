@@ -59,6 +59,8 @@ class RouteBox:
     renewal: float
     """Share of a day before its end at which the next day is installed: drawn, so that each has its own."""
     hosts: HostList
+    whole_from: int | None = None
+    """The first day of which its hosts were asked for all that was published; `None` before any. On disk."""
     at: dict[RelayId, AtHost] = field(default_factory=dict)
     """By host."""
     is_ended: bool = False

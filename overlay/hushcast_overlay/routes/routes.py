@@ -57,6 +57,11 @@ class OverlayRoutes:
         """The routes held, oldest first."""
         return list(self._routes.values())
 
+    @property
+    def have_boxes(self) -> bool:
+        """Whether hosts keep boxes for them, and so may ask keepers."""
+        return self._profile.root is not Root.LISTED
+
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, OverlayRoute]:
         """Take up the routes of what is wanted, by name; withdraw what a restart left of others."""
         kept: dict[bytes, RouteBox] = {}

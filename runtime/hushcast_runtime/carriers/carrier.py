@@ -13,7 +13,7 @@ returns a receipt; it keeps an interest routed and hands in the messages that ar
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import trio
 
@@ -75,6 +75,10 @@ class RoutedInterest(Protocol):
     def terms(self) -> Mapping[str, Any] | None:
         """What is asked of the carrier beside being routed, in its own words; `None`: nothing."""
 
+    @property
+    def since(self) -> int | None:
+        """The first day of which all that was published is wanted, its past too; `None`: no day before."""
+
     async def tokens(self, day: int) -> Tokens:
         """Return the tokens for a day; takes tens of milliseconds the first time."""
 
@@ -119,6 +123,9 @@ class Route(Protocol):
         Returns whether anybody took it. Raises `Refusal` as `Carrier.hand_over`.
         """
 
+    def look_back(self) -> None:
+        """Take notice that the interest is `since` an earlier day, as `Carrier.check_past` allows."""
+
     async def end(self) -> None:
         """Hand in nothing more; durable on return. Relays or servers are told in the background."""
 
@@ -157,6 +164,12 @@ class Carrier(Protocol):
         get it, which is to be tried again.
         """
 
+    def check_past(self, first: int) -> None:
+        """Raise `Refusal`, with the way out, unless what was published from a day on is kept for all.
+
+        Whoever keeps nothing refuses always.
+        """
+
     async def resume(self, wanted: Collection[RoutedInterest]) -> Mapping[bytes, Route]:
         """After a restart, resume the routes of the interests still wanted, by name; end all others."""
 
@@ -168,3 +181,11 @@ def check_no_terms(wanted: RoutedInterest) -> None:
     """Raise `Refusal` where a carrier that knows no terms is asked for some."""
     if wanted.terms is not None:
         raise Refusal("terms of a subscription (`--k`) need a network of brokers, and this is another")
+
+
+def refuse_past(keeper: str) -> NoReturn:
+    """Raise the `Refusal` of a carrier that keeps nothing for those who come later."""
+    raise Refusal(
+        f"{keeper} keeps nothing of what was published before a subscription: leave `since` a time away, and "
+        "messages come from now on"
+    )

@@ -51,6 +51,9 @@ class RouteHandle:
         """Describe how it is routed, as its carrier does."""
         return self._routes.describe(self._route)
 
+    def look_back(self) -> None:
+        """Do nothing: nothing of the past is kept, as `Carrier.check_past` says."""
+
     async def coverage(self) -> dict[str, Any]:
         """Return the share of its probes that came back."""
         return self._route.coverage.describe()

@@ -42,6 +42,8 @@ class _Sought(msgspec.Struct, array_like=True):
     trunk: Bytes16
     next: Counter
     """The epoch whose window is asked for next."""
+    is_whole: bool = False
+    """Whether the whole day is wanted, and not from some epoch on alone."""
 
 
 _decode = record_reader(_Sought, "sought")
@@ -71,10 +73,11 @@ class SoughtTrunks:
         self._by_box.setdefault(key[:_BOX], {})[number(key[_BOX:])] = _decode(value)
 
     def take(self, box: bytes, trunks: Iterable[SoughtTrunk], paid: bool) -> list[SoughtTrunk]:
-        """Seek these trunks for a box; return those that are new. Durable with the next commit.
+        """Seek these trunks for a box; return those that are new, or are wanted whole from now on.
 
-        Raises `Refusal` ("quota") where the network keeps nothing, or too many boxes seek; `DecodeError`
-        where the box has another trunk on one of these days.
+        Durable with the next commit. A day that was not wanted whole may be, once: then keepers are asked for
+        all of it. Raises `Refusal` ("quota") where the network keeps nothing, or too many boxes seek;
+        `DecodeError` where the box has another trunk on one of these days.
         """
         kept = self._by_box.get(box, {})
         has_room = len(self._by_box) < MAX_SEEKING * (1.0 if paid else NEEDED_FROM)
@@ -82,12 +85,16 @@ class SoughtTrunks:
             raise Refusal("quota")
         if any(one.day in kept and kept[one.day].trunk != one.trunk for one in trunks):
             raise DecodeError("a box has another trunk on one of these days")
-        taken = [one for one in trunks if one.day not in kept]
+        taken = [
+            one
+            for one in trunks
+            if (known := kept.get(one.day)) is None or (one.is_whole and not known.is_whole)
+        ]
         self._by_box[box] = kept
         epoch = self.calendar.epoch(self._env.now())
         for one in taken:
             first = windows(one.day).start
-            kept[one.day] = _Sought(one.trunk, first if one.is_whole else max(first, epoch))
+            kept[one.day] = _Sought(one.trunk, first if one.is_whole else max(first, epoch), one.is_whole)
             self._keep(box, one.day)
         return taken
 

@@ -28,6 +28,7 @@ FIRST, LAST = 0.05, 0.75  # shares of an epoch between which the one before is a
 AGAIN_AFTER = (
     60.0  # seconds after the first question for a trunk: what was just dropped is with keepers by then
 )
+LONGEST_PAUSE = 60.0  # seconds at random between days gone by: keepers of several get no row of questions
 MAX_WINDOWS = 4  # epochs asked for one by one; if more are owed, one answer of the whole day is less
 
 
@@ -55,6 +56,7 @@ class Inquiries:
         self._counters = context.counters
         self._spawn = context.spawn
         self._under_way: set[tuple[int, bytes]] = set()
+        self._asking: set[tuple[int, bytes]] = set()
 
     def look(self) -> None:
         """Begin with the trunks whose days have come; each is asked for until its day is over."""
@@ -63,13 +65,18 @@ class Inquiries:
             self._begin(day, trunk, self._pause())
 
     def sought(self, trunks: Iterable[SoughtTrunk]) -> None:
-        """Ask at once for trunks that are sought from now on, if their days have come; and a minute later."""
+        """Ask at once for trunks that are sought from now on, if their days have come; and a minute later.
+
+        Of those that are wanted whole one day after the other is asked for, the oldest first.
+        """
         open_days = self._calendar.open_days(self._env.now())
-        for one in trunks:
+        come = sorted((one for one in trunks if one.day < open_days.stop), key=lambda one: one.day)
+        for one in come:
             if one.day in open_days:
                 self._spawn(self._ask_at_once, one.day, one.trunk)
-            if one.day < open_days.stop and (one.day, one.trunk) not in self._under_way:
-                self._begin(one.day, one.trunk, 0.0 if one.is_whole else self._pause())
+            if (one.day, one.trunk) not in self._under_way:
+                self._begin(one.day, one.trunk, self._pause())
+        self._spawn(self._look_back, [one for one in come if one.is_whole])
 
     def _begin(self, day: int, trunk: bytes, pause: float) -> None:
         self._under_way.add((day, trunk))
@@ -88,9 +95,9 @@ class Inquiries:
         try:
             while True:
                 await trio.sleep(pause)
-                if not (owed := self._sought.boxes(day, trunk)):
+                if not self._sought.boxes(day, trunk):
                     return
-                await self._catch_up(day, trunk, owed)
+                await self._catch_up(day, trunk)
                 pause = self._pause()
         finally:
             self._under_way.discard((day, trunk))
@@ -100,7 +107,24 @@ class Inquiries:
             await trio.sleep(pause)
             await self._ask(day, trunk, self._calendar.epoch(self._env.now()), self._sought.boxes(day, trunk))
 
-    async def _catch_up(self, day: int, trunk: bytes, owed: dict[bytes, int]) -> None:
+    async def _look_back(self, trunks: list[SoughtTrunk]) -> None:
+        """Ask for what came before; what is not had now is asked for again each epoch."""
+        for one in trunks:
+            await self._catch_up(one.day, one.trunk)
+            await trio.sleep(self._env.uniform(0.0, LONGEST_PAUSE))
+
+    async def _catch_up(self, day: int, trunk: bytes) -> None:
+        """Ask for what is owed of a trunk, unless that is being done."""
+        if (day, trunk) in self._asking:
+            return
+        self._asking.add((day, trunk))
+        try:
+            if owed := self._sought.boxes(day, trunk):
+                await self._ask_owed(day, trunk, owed)
+        finally:
+            self._asking.discard((day, trunk))
+
+    async def _ask_owed(self, day: int, trunk: bytes, owed: dict[bytes, int]) -> None:
         """Ask for the windows that are over and were not asked for, each for the boxes that want it."""
         over = min(self._calendar.epoch(self._env.now()), windows(day).stop)
         first = min(owed.values())
