@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 from hushcast import control_messages
@@ -40,21 +40,13 @@ def check_subscription(topic: Any, where: Any, since: Any, acknowledge: Any) -> 
     if acknowledge not in get_args(Acknowledging):
         values = ", ".join(map(repr, get_args(Acknowledging)))
         raise UsageError(f"`acknowledge` is one of {values}, not {acknowledge!r}")
-    if isinstance(since, datetime | timedelta):
-        return _past(since)
+    if isinstance(since, datetime):
+        if since.tzinfo is None:
+            raise UsageError("`since` is a time without a zone: `datetime.now(UTC)` has one")
+        return max(0.0, since.timestamp())
     if since not in (None, "shown"):
         check_cursor(since)
     return None
-
-
-def _past(since: datetime | timedelta) -> float:
-    if isinstance(since, timedelta):
-        since = datetime.now(UTC) - since
-    if since.tzinfo is None:
-        raise UsageError("`since` is a time without a zone: `datetime.now(UTC)` has one")
-    if since > datetime.now(UTC):
-        raise UsageError("`since` lies ahead: what comes from now on comes without it")
-    return max(0.0, since.timestamp())
 
 
 def data_of(payload: Any) -> bytes:

@@ -158,13 +158,13 @@ class Daemon(DeviceCalls):
         `Messages.acknowledge`. `never`: each counts as shown instead, and stays in the daemon for `since`.
 
         It begins with all that is not acknowledged (`never`: not shown by any program), or behind the message
-        whose cursor is `since`, or with what is not `shown`. If `since` is a time, or how long ago that was,
-        what was published from that day on comes, too, where the network keeps it (docs/reliability.md); else
-        it is refused. With `coverage`, `Messages.events` tells of
-        changes of coverage, too. With `once`, what was shown or acknowledged on any device of yours stays
-        out, as far as they have told. `terms`, in a network of brokers alone, say how many subscribers are to
-        stand behind the condition. With `purpose` it brings what may be used for that, opened; of all else
-        that comes `Messages.events` tells, and `Messages.unopened` counts it.
+        whose cursor is `since`, or with what is not `shown`. If `since` is a time with its zone, what was
+        published from that day on comes, too, where the network keeps it; else it is refused. With
+        `coverage`, `Messages.events` tells of changes of coverage, too. With `once`, what was shown or
+        acknowledged on any device of yours stays out, as far as they have told. `terms`, in a network of
+        brokers alone, say how many subscribers are to stand behind the condition. With `purpose` it brings
+        what may be used for that, opened; of all else that comes `Messages.events` tells, and
+        `Messages.unopened` counts it.
         """
         past = check_subscription(topic, where, since, acknowledge)
         if since is None or past is not None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
@@ -36,7 +36,7 @@ AGAIN = 0.25  # seconds until a daemon that is starting is asked again
 LAST_WORDS = 5.0  # seconds that the end of a subscription's block may take
 
 Acknowledging = Literal["automatic", "manual", "never"]
-Since = int | Literal["shown"] | datetime | timedelta
+Since = int | Literal["shown"] | datetime
 AnswerT = TypeVar("AnswerT")
 
 

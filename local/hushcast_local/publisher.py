@@ -8,6 +8,7 @@ from dataclasses import replace
 import trio
 
 from hushcast_local.outbox import Outbox, OutboxPublication, ReceiptedPublication, Reseal
+from hushcast_local.second_looks import SecondLooks
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
@@ -34,11 +35,14 @@ class Publisher:
     topic stays until there is a receipt from each of the topic's shards.
     """
 
-    def __init__(self, carrier: Carrier, keys: TopicKeys, outbox: Outbox, context: Context) -> None:
+    def __init__(
+        self, carrier: Carrier, keys: TopicKeys, outbox: Outbox, looks: SecondLooks, context: Context
+    ) -> None:
         self._carrier = carrier
         self._calendar = carrier.calendar
         self._keys = keys
         self._outbox = outbox
+        self._looks = looks
         self._env = context.env
         self._counters = context.counters
         self._tracer = context.tracer
@@ -50,6 +54,7 @@ class Publisher:
         for publication in await self._outbox.load():
             publication.next_attempt = self._env.now() + self._env.uniform(0.0, RESUME_WITHIN)
             self._spawn(self._keep, publication)
+        await self._looks.load()
 
     async def publish(self, topic: Topic, content: Content, author: Seed | None = None) -> OutboxPublication:
         """Publish, and return with the first receipt; handing over to others goes on meanwhile.
@@ -130,6 +135,7 @@ class Publisher:
                 await trio.lowlevel.checkpoint_if_cancelled()  # it may have been taken back in this turn
                 if publication.origins and (is_everywhere or not publication.width):
                     self._outbox.leave(publication)
+                    self._looks.begin(publication)
                     break
                 end = self._end(publication)
                 if self._env.now() >= end and self._env.is_certain():

@@ -8,12 +8,12 @@ from typing import Any
 import trio
 
 from hushcast.control_messages import handle_of
-from hushcast_local.beginning import Beginning
 from hushcast_local.inbox import Inbox
 from hushcast_local.inbox_records import NAME_SIZE, erase_others
 from hushcast_local.prober import Prober
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscription import LocalSubscription, forget, keep, kept
+from hushcast_local.subscription_start import SubscriptionStart
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
@@ -171,7 +171,7 @@ class Subscriber:
     ) -> LocalSubscription:
         inbox = Inbox(name, self._env, self._store, self._context.counters, self._retention)
         inbox.on_read = lambda message_id: self.on_read(interest.topic, message_id)
-        beginning = Beginning(created, self._calendar, since)
+        beginning = SubscriptionStart(created, self._calendar, since)
         return LocalSubscription(name, interest, beginning, terms, inbox, self._keys, self._context)
 
     def _start(self, subscription: LocalSubscription) -> None:

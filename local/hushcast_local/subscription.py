@@ -9,10 +9,10 @@ import msgspec
 import trio
 
 from hushcast.control_messages import handle_of
-from hushcast_local.beginning import Beginning
 from hushcast_local.inbox import Inbox
 from hushcast_local.inbox_records import NAME_SIZE
 from hushcast_local.recent_messages import RecentMessages
+from hushcast_local.subscription_start import SubscriptionStart
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base import ground_truth, observations
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
@@ -45,7 +45,7 @@ class LocalSubscription:
         self,
         name: bytes,
         interest: Interest,
-        beginning: Beginning,
+        beginning: SubscriptionStart,
         terms: Mapping[str, Any] | None,
         inbox: Inbox,
         keys: TopicKeys,

@@ -12,6 +12,7 @@ from hushcast_local.devices.hidden_topics import HiddenTopics
 from hushcast_local.outbox import Outbox
 from hushcast_local.prober import Prober
 from hushcast_local.publisher import Publisher
+from hushcast_local.second_looks import SecondLooks
 from hushcast_local.service import Service
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscriber import Subscriber
@@ -121,7 +122,8 @@ class NodeDaemon:
         keys = self.side.topic_keys(context.env, parts.derive)
         outbox = Outbox(context.env, context.store)
         prober = Prober(carrier, keys, parts.probes_an_epoch, context)
-        publisher = Publisher(carrier, keys, outbox, context)
+        looks = SecondLooks(carrier, outbox, context)
+        publisher = Publisher(carrier, keys, outbox, looks, context)
         subscriber = Subscriber(carrier, keys, prober, parts.inbox, context)
         topics = HiddenTopics(publisher, subscriber, outbox)
         return Service(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from hushcast_directory.client.pinned_directories import open_source
@@ -22,6 +23,7 @@ from hushcast_overlay.routes.arrivals import Arrivals
 from hushcast_overlay.routes.audits import Audits
 from hushcast_overlay.routes.dropper import Dropper
 from hushcast_overlay.routes.installer import Installer
+from hushcast_overlay.routes.kept_looks import KeptLooks
 from hushcast_overlay.routes.owned_boxes import OwnedBoxes
 from hushcast_overlay.routes.probes import Probes
 from hushcast_overlay.routes.route_records import RouteRecords
@@ -162,9 +164,10 @@ class OverlayAdapter:
             lambda: bool(candidates.keeping.keepers or candidates), lambda: context.spawn(audits.run)
         )
         is_relay, is_listed = self.relay_id is not None, profile.root is Root.LISTED
-        probes = Probes(dropper, shards, env, hides_relay=is_relay and not is_listed)
+        looks = KeptLooks(candidates.shown_by, dropper, connector, shards, context)
+        probes = Probes(dropper, looks, shards, env, hides_relay=is_relay and not is_listed)
         can_subscribe = is_relay or not is_listed
-        return OverlayCarrier(shards, dropper, self._routes, probes, env, can_subscribe, connector.contact)
+        return OverlayCarrier(shards, dropper, self._routes, probes, looks, can_subscribe, connector.contact)
 
     async def _start_relay(self, identity: Identity, candidates: CandidateLists, context: Context) -> None:
         parts, around = self._parts, self._around

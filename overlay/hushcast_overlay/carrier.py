@@ -8,6 +8,7 @@ from typing import Any
 import trio
 
 from hushcast_overlay.routes.dropper import Dropper
+from hushcast_overlay.routes.kept_looks import KeptLooks
 from hushcast_overlay.routes.probes import Probes
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_overlay.routes.routes import OverlayRoutes
@@ -25,7 +26,6 @@ from hushcast_runtime.carriers.carrier import (
     refuse_past,
 )
 from hushcast_runtime.carriers.contact import Contact
-from hushcast_runtime.environment import Environment
 from hushcast_runtime.wording import counted
 
 
@@ -38,7 +38,7 @@ class OverlayCarrier:
         dropper: Dropper,
         routes: OverlayRoutes,
         probes: Probes,
-        env: Environment,
+        looking: KeptLooks,
         can_subscribe: bool,
         contact: Contact,
     ) -> None:
@@ -47,7 +47,8 @@ class OverlayCarrier:
         self._dropper = dropper
         self._routes = routes
         self._probes = probes
-        self._env = env
+        self.looking = looking
+        """How publishers look whether what they published is kept."""
         self._can_subscribe = can_subscribe
         self._contact = contact
 
@@ -104,7 +105,7 @@ class OverlayCarrier:
         return OverlayRouteHandle(route, self._routes, self._probes, self._today, self._contact)
 
     def _today(self) -> int:
-        return self.calendar.day(self._env.now())
+        return self._shards.today
 
 
 class OverlayRouteHandle:

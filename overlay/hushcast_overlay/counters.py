@@ -31,6 +31,7 @@ OVERLAY_COUNTERS = {
     "kept_asked_for": "questions for what it keeps",
     "keepers_asked": "questions to keepers, of hosts for boxes that they keep, and of their owners",
     "keepers_silent": "of these, questions without an answer that could be an honest keeper's",
+    "keepers_looked_at": "questions of this daemon to keepers, whether they have what it published",
     "messages_from_keepers": "messages that keepers showed and boxes here lacked",
     "audits": "questions to a keeper whether hosts have brought all of a day",
     "messages_from_audits": "messages that keepers showed then, and no host had brought",

@@ -136,6 +136,8 @@ class FakeNetwork:
 class FakeCarrier:
     """One member's carrier, for one life of its daemon."""
 
+    looking = None
+
     def __init__(
         self, network: FakeNetwork, member: Member, env: Environment, spawn: Callable[..., None]
     ) -> None:

@@ -17,6 +17,7 @@ from hushcast_local.devices.hidden_topics import HiddenTopics
 from hushcast_local.outbox import Outbox
 from hushcast_local.prober import Prober
 from hushcast_local.publisher import Publisher
+from hushcast_local.second_looks import SecondLooks
 from hushcast_local.service import InboxFeed, Service
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscriber import Subscriber
@@ -54,9 +55,13 @@ class WatchedService(Service):
         self._feeds_changed = trio.lowlevel.ParkingLot()
 
     async def subscribe(
-        self, interest: Interest, since: int | None = None, terms: Mapping[str, Any] | None = None
+        self,
+        interest: Interest,
+        since: int | None = None,
+        terms: Mapping[str, Any] | None = None,
+        past: float | None = None,
     ) -> InboxFeed:
-        feed = await super().subscribe(interest, since, terms)
+        feed = await super().subscribe(interest, since, terms, past)
         show = feed.shown
 
         def shown(number: int, acknowledged: bool = False) -> None:
@@ -167,7 +172,7 @@ class FakeDaemon:
         keys = TopicKeys(NETWORK, context.env, self._derive)
         outbox = Outbox(context.env, context.store)
         prober = Prober(carrier, keys, self._probes_an_epoch, context)
-        publisher = Publisher(carrier, keys, outbox, context)
+        publisher = Publisher(carrier, keys, outbox, SecondLooks(carrier, outbox, context), context)
         subscriber = Subscriber(carrier, keys, prober, InboxSection(), context)
         topics = HiddenTopics(publisher, subscriber, outbox)
         return WatchedService(

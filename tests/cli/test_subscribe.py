@@ -304,6 +304,13 @@ async def test_refused_by_the_network(daemon: FakeDaemon) -> None:
     assert (outcome.code, outcome.error, outcome.stdout) == (4, REFUSAL, b"")
 
 
+@pytest.mark.parametrize("since", ["3d", "2026-11-25"])
+async def test_the_past_is_refused_where_nobody_keeps_it(daemon: FakeDaemon, since: str) -> None:
+    outcome = await hushcast("--socket", daemon.socket, "subscribe", "t", "--since", since)
+    assert outcome.code == 4
+    assert "keeps nothing of what was published" in outcome.stderr
+
+
 async def test_terms_are_refused_where_there_are_no_brokers(daemon: FakeDaemon) -> None:
     outcome = await hushcast("--socket", daemon.socket, "subscribe", "t", "--k", "5", "--otherwise", "wait")
     assert outcome.code == 4

@@ -172,7 +172,7 @@ async def test_a_daemon_that_stops_while_a_subscription_ends_keeps_none_of_its_m
             application.cancel_scope.cancel()
         await until(lambda: not daemon.socket.exists())
         store.seconds = 0.0
-        assert [interest for _, interest, _, _ in await kept(store)] == [other.interest]
+        assert [held.interest for held in await kept(store)] == [other.interest]
         await daemon.start(nursery)
         assert {key[:16] for key in await left(store)} == {other.name}
         feed = await daemon.service.subscribe(Interest(other.interest.topic))

@@ -17,6 +17,9 @@ from hushcast_runtime.carriers.route_handle import RouteHandle
 class BrokersCarrier:
     """One daemon's part in a network of brokers, as applications use it."""
 
+    looking = None
+    """Nobody shows to publishers what they published."""
+
     def __init__(self, parts: ClientParts, publications: BrokersPublisher, routes: BrokersRoutes) -> None:
         self._parts = parts
         self._publications = publications

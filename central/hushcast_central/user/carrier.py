@@ -25,6 +25,9 @@ from hushcast_runtime.environment import Environment
 class CentralCarrier:
     """One daemon's part in the central system, as applications use it."""
 
+    looking = None
+    """Nobody shows to publishers what they published."""
+
     def __init__(
         self,
         calendar: Calendar,

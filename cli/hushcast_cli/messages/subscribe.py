@@ -89,9 +89,6 @@ def subscribe(
     that listens gets every message. What was shown is kept for --since until it is acknowledged, with --ack
     or `hushcast ack`, or grows too old. A daemon that is restarted is waited for.
 
-    With --since 3d comes also what was published before you subscribed, marked with its day, the oldest day
-    first: within minutes, between what comes now. Where nobody keeps it, or not for so long, it is refused.
-
     In a network of brokers, --k asks that topic and condition are shown outside of the edge broker only while
     so many subscribers stand behind them.
     With --purpose come messages that may be used for that, opened; what comes and does not open is counted.
@@ -99,9 +96,8 @@ def subscribe(
     \b
     Examples:
       hushcast subscribe news
-      hushcast subscribe news --json --count 1 --timeout 60
+      hushcast subscribe news --json --since 3d --count 1 --timeout 60
       hushcast subscribe news --json --since 17 --ack
-      hushcast subscribe news --since 3d
       hushcast subscribe --link-file fires.link --where 'lat in [60, 61], lon in [24, 25], kind = fire'
       hushcast subscribe --link-file fires.link --where 'kind = fire' --k 5 --otherwise generalise
       hushcast subscribe --link-file car.link --purpose operations --vocabulary fleet.vocabulary \\

@@ -81,14 +81,25 @@ class Dropper:
         except Refusal as refusal:
             shard.reason = refusal.reason
 
+    async def drop_anew(self, message: Message, handover: Handover, avoided: Collection[RelayId]) -> None:
+        """Drop once more for each origin wanted, at others than these where there are any.
+
+        Raises `Refusal` where there is nobody to drop at.
+        """
+        origins = await self.origins(message)
+        others = [origin for origin in origins if origin.id not in avoided]
+        await self._drop_at(others or origins, message, handover, self._profile.origins)
+
     async def _drop_in(
         self, copy: int, message: Message, handover: Handover, taken: Collection[RelayId]
     ) -> None:
         origins = [origin for origin in await self.origins(message, copy) if origin.id not in taken]
+        await self._drop_at(origins, message, handover, self._profile.origins - len(taken))
+
+    async def _drop_at(self, origins: list[Relay], message: Message, handover: Handover, wanted: int) -> None:
         # Uniform over all relays: to leave out the publisher's own would name it in time, and to leave out
         # those that it suspects of losing messages would tell what it subscribes to.
         pool = self._env.sample(origins, len(origins))
-        wanted = self._profile.origins - len(taken)
         async with trio.open_nursery() as nursery:
             for _ in range(min(wanted, len(pool))):
                 nursery.start_soon(self._drop, message, handover, pool)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hushcast_overlay.routes.dropper import Dropper, MissingReceipts
+from hushcast_overlay.routes.kept_looks import KeptLooks
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.content.messages import Message
@@ -23,9 +24,12 @@ PROBE_WITHIN = 300.0  # seconds after which a probe is lost: time for a restart,
 class Probes:
     """The probes of one daemon's routes."""
 
-    def __init__(self, dropper: Dropper, shards: Shards, env: Environment, hides_relay: bool) -> None:
+    def __init__(
+        self, dropper: Dropper, looks: KeptLooks, shards: Shards, env: Environment, hides_relay: bool
+    ) -> None:
         """`hides_relay`: this daemon runs a relay, and nobody is to know that it subscribes."""
         self._dropper = dropper
+        self._looks = looks
         self._shards = shards
         self._env = env
         self._hides_relay = hides_relay
@@ -49,9 +53,10 @@ class Probes:
         trees = [installation.tree for installation in installations]
         # As far as this subscription goes: its tree spans one shard, and the probe is dropped in all.
         origins = [origin.id for origin in await self._dropper.origins(message, installations[0].copy)]
+        width = route.wanted.interest.topic.width
         probe = route.coverage.begin(message.id, now, form_of(message))
         try:
-            await self._dropper.drop(message, probe, width=route.wanted.interest.topic.width)
+            await self._dropper.drop(message, probe, width=width)
         except MissingReceipts:
             pass  # what was taken somewhere is a probe all the same
         finally:
@@ -61,4 +66,6 @@ class Probes:
                 route.coverage.untaken(message.id)
             else:
                 route.coverage.withdraw(message.id)
+        if probe.taken:
+            self._looks.pretend(message, width)
         return bool(probe.taken)

@@ -75,6 +75,11 @@ class Shards:
         """Its epochs and days."""
         return self._rosters.calendar
 
+    @property
+    def today(self) -> int:
+        """The running day."""
+        return self.calendar.day(self._env.now())
+
     async def load(self) -> None:
         """Take up what this daemon's own relay held before a restart; the rosters were loaded."""
         if self._own is not None:

@@ -21,6 +21,7 @@ from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Interest
+from hushcast_runtime.carriers.looks import Looked
 
 
 class Handover(Protocol):
@@ -140,6 +141,19 @@ class NeverTaken(Refusal):
     """What is published now is taken by nobody, however long it waits."""
 
 
+class Looking(Protocol):
+    """What a carrier offers to publishers whose messages are kept."""
+
+    def can_look(self, message: Message, width: int) -> bool:
+        """Tell whether it is known who keeps a message, whose topic has a width."""
+
+    async def look(self, message: Message, since: float) -> Looked:
+        """Ask some of those who keep it; it was dropped first at `since` (Unix time)."""
+
+    async def drop_anew(self, message: Message, handover: Handover, avoided: Collection[bytes]) -> None:
+        """Hand it to as many takers as at first, others than these where there are any; raise `Refusal`."""
+
+
 class Carrier(Protocol):
     """One way for sealed messages to travel."""
 
@@ -163,6 +177,10 @@ class Carrier(Protocol):
         where there is nobody to hand it to; of a wide topic also where a part of its subscribers would not
         get it, which is to be tried again.
         """
+
+    @property
+    def looking(self) -> Looking | None:
+        """How publishers look whether what they published is there; `None` where nobody could show it."""
 
     def check_past(self, first: int) -> None:
         """Raise `Refusal`, with the way out, unless what was published from a day on is kept for all.

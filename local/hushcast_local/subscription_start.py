@@ -8,7 +8,7 @@ from hushcast_protocol.base.epochs import Calendar
 
 
 @dataclass
-class Beginning:
+class SubscriptionStart:
     """When a subscription began, and since when its messages are wanted."""
 
     at: float

@@ -1,0 +1,94 @@
+"""Kept looks: what a publisher asks keepers to find out whether they have what it dropped.
+
+Two keepers drawn anew, each over a fresh circuit, for all of an epoch or of the day: the question names no
+message. It is asked for every publication, and for every probe, whatever became of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import trio
+
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.routes.dropper import Dropper
+from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.frame_directions import decode_keeper_answer
+from hushcast_protocol.overlay.keeper_frames import AskKept, ShownKept
+from hushcast_runtime.carriers.carrier import Handover
+from hushcast_runtime.carriers.looks import EARLIEST, LATEST, Looked
+from hushcast_runtime.context import Context
+from hushcast_runtime.transports.base import TransportError
+
+ASKED = 2  # keepers of one look that answer; of one that is silent another is asked in its place
+ANSWERED_WITHIN = 60.0  # seconds from an open link to the answer: what a keeper takes to write a day's ids
+MAX_PRETENDED = 256  # probes that wait for their look; more are not looked for
+
+KeepersOf = Callable[[int, bytes], Collection[RelayId]]
+"""Returns the keepers of a day's trunk, none where they are not known."""
+
+
+class KeptLooks:
+    """What one daemon asks; implements `Looking`."""
+
+    def __init__(
+        self, keepers: KeepersOf, dropper: Dropper, connector: Connector, shards: Shards, context: Context
+    ) -> None:
+        self._keepers = keepers
+        self._dropper = dropper
+        self._connector = connector
+        self._shards = shards
+        self._env = context.env
+        self._counters = context.counters
+        self._spawn = context.spawn
+        self._pretended = 0
+
+    def can_look(self, message: Message, width: int) -> bool:
+        """Tell whether the keepers are known, and keep it all: of a wide topic each shard has its own."""
+        trunk = message.tokens[0]
+        whole = len(self._shards.copies(message.day, trunk, width)) == 1
+        return whole and len(self._keepers(message.day, trunk)) > 0
+
+    async def look(self, message: Message, since: float) -> Looked:
+        """Ask two keepers for what came in the epoch, or on the day if it was dropped in another one."""
+        calendar, trunk = self._shards.calendar, message.tokens[0]
+        epoch = calendar.epoch(self._env.now())
+        question = AskKept(message.day, trunk, epoch if calendar.epoch(since) == epoch else None)
+        keepers = list(self._keepers(message.day, trunk))
+        left = self._env.sample(keepers, len(keepers))
+        answered = shown = 0
+        while left and answered < ASKED:
+            if (ids := await self._ask(left.pop(), question)) is not None:
+                answered += 1
+                shown += message.id in ids
+        return Looked(answered, shown)
+
+    async def drop_anew(self, message: Message, handover: Handover, avoided: Collection[bytes]) -> None:
+        """Drop it at as many origins as at first, others where there are any; raise `Refusal`."""
+        await self._dropper.drop_anew(message, handover, avoided)
+
+    def pretend(self, message: Message, width: int) -> None:
+        """Look as for a publication after a probe: else keepers could tell the two apart."""
+        if self._pretended < MAX_PRETENDED and self.can_look(message, width):
+            self._pretended += 1
+            self._spawn(self._pretend, message, self._env.now())
+
+    async def _pretend(self, message: Message, since: float) -> None:
+        await trio.sleep(self._env.uniform(EARLIEST, LATEST))
+        self._pretended -= 1
+        await self.look(message, since)
+
+    async def _ask(self, keeper: RelayId, question: AskKept) -> frozenset[bytes] | None:
+        if (listed := self._shards.relay(keeper)) is None:
+            return None
+        self._counters.add("keepers_looked_at")
+        try:
+            answer = await self._connector.ask(
+                keeper, listed.address, question, decode_keeper_answer, ANSWERED_WITHIN, False
+            )
+        except (TransportError, PeerError):
+            return None
+        return frozenset(answer.ids) if isinstance(answer, ShownKept) else None

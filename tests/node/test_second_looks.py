@@ -1,0 +1,154 @@
+"""Publishers look whether what they published is kept, and drop it anew at others where it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from kept_network import has, keepers_of, kept_network
+from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
+from test_hosts_ask import loses_all
+
+from hushcast_local import second_looks
+from hushcast_local.second_looks import DROPPED_ANEW
+from hushcast_overlay.routes.kept_looks import ASKED
+from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.frames import Receipt
+from hushcast_runtime.carriers.looks import EARLIEST, LATEST
+
+LONG = 20 * EPOCH_SECONDS  # seconds of an epoch, so that looks end on their day
+
+
+async def publish(node: Node, payload: bytes) -> Message:
+    """Publish, and return what was sealed once its drops have ended."""
+    publication = await node.daemon.service.publish(ONE, Content(payload))
+    await until(lambda: node.daemon.service.outbox() == [])
+    return publication.message
+
+
+async def records(node: Node) -> int:
+    """How many publications wait on disk for their look."""
+    return len(await node.store.scan("looked-for"))  # type: ignore[arg-type]
+
+
+def lose_drops(drops: Any) -> None:
+    """Have a relay give receipts for what is dropped there, and lose it."""
+
+    async def take(_: Message) -> Receipt:
+        await trio.lowlevel.checkpoint()
+        return Receipt("accepted")
+
+    drops.take = take
+
+
+def draws(node: Node, *relays: Node) -> None:
+    """Have a daemon's first drop go to these relays; those after it are as they are drawn."""
+    carrier: Any = node.daemon.service._publisher._carrier
+    dropper = carrier._dropper
+    drop_in = dropper._drop_in
+
+    async def drop(copy: int, message: Message, handover: Any, taken: Any) -> None:
+        dropper._drop_in = drop_in
+        origins = [
+            origin for origin in await dropper.origins(message) if origin.id in {one.id for one in relays}
+        ]
+        await dropper._drop_at(origins, message, handover, len(relays))
+
+    dropper._drop_in = drop
+
+
+def is_kept(net: SmallNetwork, message: Message, hostile: list[Node]) -> bool:
+    """Whether a keeper that is honest has it, so that each host gets it within an epoch."""
+    return any(has(keeper, message) for keeper in keepers_of(net, message) if keeper not in hostile)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_what_both_origins_lost_is_dropped_anew_at_others(restarts: bool) -> None:
+    async with kept_network(relays=12, clients=1, epoch=LONG) as net:
+        publisher, *_ = net.clients
+        first = [net.relays[0], net.relays[1]]
+        for relay in first:
+            take: Any = relay.daemon.overlay.relay.drops  # type: ignore[union-attr]
+            lose_drops(take)
+        draws(publisher, *first)
+        message = await publish(publisher, b"x")
+        assert not any(has(keeper, message) for keeper in keepers_of(net, message))
+        assert await records(publisher) == 1
+        if restarts:
+            await publisher.restart()
+        await until(lambda: is_kept(net, message, []), LATEST + 60, "it is kept")
+        await trio.sleep(LATEST + 60)
+        assert await records(publisher) == 0
+        assert publisher.count("publications_dropped_anew") == 1
+        assert publisher.daemon.service.outbox() == []
+
+
+@pytest.mark.slow
+async def test_what_all_lose_is_dropped_anew_three_times_and_then_told() -> None:
+    async with kept_network(relays=9, clients=1, epoch=LONG) as net:
+        publisher, *_ = net.clients
+        for relay in net.relays:
+            lose_drops(relay.daemon.overlay.relay.drops)  # type: ignore[union-attr]
+        message = await publish(publisher, b"x")
+        await trio.sleep((DROPPED_ANEW + 1) * (LATEST + 60))
+        (told,) = publisher.daemon.service.outbox()
+        assert (told["id"], told["state"]) == (message.id.hex(), "given up")
+        assert "publish it again" in told["reason"]
+        assert publisher.count("publications_dropped_anew") == DROPPED_ANEW
+        assert await records(publisher) == 0
+
+
+@pytest.mark.slow
+async def test_each_publication_is_looked_for_once_at_two_keepers_by_whoever_reads_it_or_not() -> None:
+    async with kept_network(relays=9, clients=2, epoch=LONG) as net:
+        reader, other = net.clients
+        await reader.listen()
+        for publisher in (reader, other):
+            await publish(publisher, publisher.name.encode())
+        await trio.sleep(EARLIEST - 60)
+        assert net.count("keepers_looked_at") == 0
+        await trio.sleep(LATEST - EARLIEST + 120)
+        for publisher in (reader, other):
+            assert publisher.count("keepers_looked_at") == ASKED
+            assert publisher.count("publications_dropped_anew") == 0
+
+
+async def test_where_nothing_is_kept_nothing_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with kept_network(relays=6, clients=1, keeping=NOTHING_KEPT) as net:
+        publisher, *_ = net.clients
+        await publish(publisher, b"x")
+        assert await records(publisher) == 0
+
+
+@pytest.mark.slow
+async def test_what_is_too_much_is_not_looked_for_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second_looks, "MAX_LOOKED_FOR", 1)
+    async with kept_network(relays=9, clients=1, epoch=LONG) as net:
+        publisher, *_ = net.clients
+        for _ in range(2):
+            await publish(publisher, b"x")
+        assert await records(publisher) == 1
+        assert publisher.count("publications_not_looked_for") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("bad", "count"), [(2, 150), (4, 150)])
+async def test_where_relays_lose_everything_nothing_lacks_after_an_epoch(bad: int, count: int) -> None:
+    """Of twenty relays 10 and 20 % lose all that passes them, and say that they have it."""
+    async with kept_network(relays=20, clients=1, epoch=6 * LONG) as net:
+        publisher, *_ = net.clients
+        hostile = net.relays[:bad]
+        for relay in hostile:
+            loses_all(relay)
+        sent = [await publish(publisher, b"%d" % number) for number in range(count)]
+        await trio.sleep(60)
+        first = sum(not is_kept(net, one, hostile) for one in sent)
+        await trio.sleep((DROPPED_ANEW + 1) * (LATEST + 60))
+        lacking = sum(not is_kept(net, one, hostile) for one in sent)
+        anew = publisher.count("publications_dropped_anew")
+        print(f"{bad} of 20 bad, {count} messages: {first} lacking, {lacking} after looks, {anew} drops anew")
+        assert lacking == 0
