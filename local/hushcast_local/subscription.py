@@ -130,16 +130,15 @@ class LocalSubscription:
             if self.inbox.pass_over(message.id, message.day):
                 self._take_report(content)
             return
-        past_day = self.beginning.past_day(message.day)
-        # Wanted or not: reports to others must not reveal which messages are wanted, nor that this
-        # subscription asked for its past.
-        if past_day is None:
+        # Wanted or not: reports to others must not reveal which messages are wanted. Of the past nothing is
+        # reported: it came before others subscribed, and shows that this subscription asked for it.
+        if not self.beginning.may_be_past(message.day):
             self.recent.received(message, self._env.now(), content.values)
         if not self.interest.predicate.matches(content.values):
             if self.inbox.pass_over(message.id, message.day):
                 self._counters.add("messages_excess")
             return
-        if self.inbox.put(message.id, message.day, content, past_day):
+        if self.inbox.put(message.id, message.day, content, self.beginning.past_day(message.day)):
             self._tracer.tell(ground_truth.Delivered(topic.name, message.id))
 
     def _take_report(self, content: Content) -> None:

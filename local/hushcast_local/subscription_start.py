@@ -26,6 +26,10 @@ class SubscriptionStart:
         """Tell whether all of a day, and of those after it, is wanted or came anyway."""
         return day > self.day or (self.since is not None and self.since <= day)
 
+    def may_be_past(self, day: int) -> bool:
+        """Tell whether what is of a day may have been published before, and come because that is wanted."""
+        return self.since is not None and day <= self.day
+
     def past_day(self, day: int) -> float | None:
         """Return when a day began (Unix seconds) if it is one before this; else `None`."""
         return self.calendar.day_start(day) if day < self.day else None
