@@ -102,6 +102,8 @@ class OutboxPublication:
     """By which an application that lost its connection asks for it again."""
     reseal: Reseal | None = field(default=None, repr=False)
     """`None`: it is given up when its day is over."""
+    waits: bool = False
+    """Whether drops have failed: only from then on is on disk what seals it anew."""
     settled: trio.Event = field(default_factory=trio.Event)
     """Set with the first receipt, or when the first attempts have failed, or when it was cancelled."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
@@ -174,6 +176,7 @@ class Outbox:
                         state.width,
                         token=state.token,
                         reseal=state.reseal,
+                        waits=state.reseal is not None,
                     )
                 )
         return list(self._waiting.values())
@@ -308,7 +311,7 @@ def _state_of(publication: OutboxPublication, given_up: bool = False) -> Change:
         given_up,
         publication.token,
         publication.width,
-        None if given_up else publication.reseal,
+        publication.reseal if publication.waits and not given_up else None,
         None if given_up else publication.message.id,
     )
     return Change(_STATE, publication.id, encode(state))

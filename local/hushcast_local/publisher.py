@@ -148,6 +148,7 @@ class Publisher:
                 publication.next_attempt = now + backoff.next()
                 if now < end:
                     publication.next_attempt = min(end, publication.next_attempt)
+                publication.waits = True
                 self._outbox.note(publication)
                 publication.settled.set()
         if publication.attempts:

@@ -37,7 +37,7 @@ async def test_they_begin_at_moments_of_their_own(tmp_path: Path) -> None:
         assert await devices.bring(LINKS) == (0, 20), "those that are planned are not planned again"
         assert daemon.service.status()["planned"] == 20
         await trio.sleep(WITHIN + 60)
-        begun = sorted(held.created for held in daemon.service.subscriber.subscriptions)
+        begun = sorted(held.beginning.at for held in daemon.service.subscriber.subscriptions)
         assert len(begun) == 20
         between = [later - earlier for earlier, later in itertools.pairwise(begun)]
         assert sum(gap < 1 for gap in between) <= 2
