@@ -110,11 +110,14 @@ class Inbox:
         Neither may be acknowledged before `durable` returns. A message and its reseals are one: the first
         that comes is taken.
         """
-        label = reseal_label(first_id := content.first_id or message_id, content)
-        if self._closed or any(map(self.knows, {message_id, first_id, label})):
+        if self._closed or self.knows(message_id):
             return False
-        told = (content.payload, now := self._env.now(), dict(content.values), content.author, past_day)
-        record = encode(InboxMessage(message_id, *told))
+        label = reseal_label(content.first_id or message_id, content)
+        if self.knows(label) or (content.first_id is not None and self.knows(content.first_id)):
+            self.pass_over(message_id, day)  # others may report this id, which is no gap here
+            return False
+        now, values = self._env.now(), dict(content.values)
+        record = encode(InboxMessage(message_id, content.payload, now, values, content.author, past_day))
         seen = [message_id] if content.first_id is None else [message_id, label]
         self._seen.update(dict.fromkeys(seen, day))
         self.last += 1
@@ -204,10 +207,7 @@ class Inbox:
         }
 
     async def lapse(self, before_day: int) -> None:
-        """Expire ids of past days, and messages that are too old, if the time is certain.
-
-        And messages that were acknowledged, where they were too many to delete at once.
-        """
+        """If the time is certain, expire ids of past days, and messages too old, or acknowledged before."""
         if not self._env.is_certain():
             return
         for memory in (self._seen, self._passed_over):

@@ -13,6 +13,7 @@ from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal, UsageError
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose, open_body
 from hushcast_protocol.content.messages import Message
@@ -23,7 +24,7 @@ from hushcast_runtime.logs import log
 
 MAX_UNDER_WAY = 64  # publications being handed over at once; more wait their turn in the outbox
 FIRST_RETRY, LONGEST_RETRY = 30.0, 600.0  # seconds after which the outbox tries again; doubled each time
-TRIED_DAYS = 14  # after the day of its publication on which a message is sealed anew; as long as keepers keep
+TRIED_DAYS = MAX_DAYS_KEPT  # after its own on which it is sealed anew; inboxes know ids for as long
 RESUME_WITHIN = 10.0  # seconds after a restart in which the outbox tries again, at random moments
 
 
@@ -63,7 +64,7 @@ class Publisher:
         """
         self._carrier.check_open()
         message = await self._sealed(topic, content, author)
-        publication = self._put(topic, message, _reseal(topic, author))
+        publication = self._put(topic, message, _reseal_of(topic, author))
         await publication.taken()
         return publication
 
@@ -88,7 +89,7 @@ class Publisher:
             self._check_open(at_once)
             message = await self._sealed(topic, content, author, tags)
             # It may have been asked for again while the topic's key was made.
-            kept = self._known(token) or self._put(topic, message, _reseal(topic, author, tags), token)
+            kept = self._known(token) or self._put(topic, message, _reseal_of(topic, author, tags), token)
         await self._outbox.durable()
         return kept
 
@@ -199,7 +200,7 @@ class Publisher:
         return True
 
 
-def _reseal(topic: Topic, author: Seed | None, tags: Iterable[str] = ()) -> Reseal | None:
+def _reseal_of(topic: Topic, author: Seed | None, tags: Iterable[str] = ()) -> Reseal | None:
     # A signature holds for one seal, and its author's key is not the daemon's to keep.
     return Reseal(write_link(topic), tuple(tags)) if author is None else None
 

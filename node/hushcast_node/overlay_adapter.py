@@ -163,7 +163,7 @@ class OverlayAdapter:
             lambda: bool(candidates.keeping.keepers or candidates), lambda: context.spawn(audits.run)
         )
         is_relay, is_listed = self.relay_id is not None, profile.root is Root.LISTED
-        looks = KeptLooks(candidates.shown_by, dropper, connector, shards, context)
+        looks = KeptLooks(candidates.shown_by, dropper, questions, shards, context)
         probes = Probes(dropper, looks, shards, env, hides_relay=is_relay and not is_listed)
         can_subscribe = is_relay or not is_listed
         return OverlayCarrier(shards, dropper, self._routes, probes, looks, can_subscribe, connector.contact)

@@ -29,7 +29,7 @@ OVERLAY_COUNTERS = {
     "messages_kept": "messages that it took as a keeper",
     "messages_kept_gave_way": "of these, messages for which there was no room any more",
     "kept_asked_for": "questions for what it keeps",
-    "keepers_asked": "questions to keepers, of hosts for boxes that they keep, and of their owners",
+    "keepers_asked": "questions to keepers: of hosts for boxes that they keep, of owners, and of publishers",
     "keepers_silent": "of these, questions without an answer that could be an honest keeper's",
     "keepers_looked_at": "questions of this daemon to keepers, whether they have what it published",
     "messages_from_keepers": "messages that keepers showed and boxes here lacked",

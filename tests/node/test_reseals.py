@@ -80,6 +80,7 @@ async def test_who_gets_it_under_both_ids_is_shown_it_once() -> None:
         (subscription,) = net.clients[0].daemon.service.subscriber.find(ONE, None)
         await subscription.take([first, again, other_again, other, third])
         assert await ear.hears(2) == [b"x", b"y"]
+        assert all(map(subscription.knows, [one.id for one in (first, again, other, other_again, third)]))
         await net.clients[0].restart()
         (subscription,) = net.clients[0].daemon.service.subscriber.find(ONE, None)
         await subscription.take([other, other_again, third, again])

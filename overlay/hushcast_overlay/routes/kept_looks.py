@@ -10,21 +10,17 @@ from collections.abc import Callable, Collection
 
 import trio
 
-from hushcast_overlay.connector import Connector
+from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
 from hushcast_overlay.routes.dropper import Dropper
 from hushcast_overlay.shards.shards import Shards
-from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.frame_directions import decode_keeper_answer
-from hushcast_protocol.overlay.keeper_frames import AskKept, ShownKept
+from hushcast_protocol.overlay.keeper_frames import AskKept
 from hushcast_runtime.carriers.carrier import Handover
 from hushcast_runtime.carriers.looks import EARLIEST, LATEST, Looked
 from hushcast_runtime.context import Context
-from hushcast_runtime.transports.base import TransportError
 
 ASKED = 2  # keepers of one look that answer; of one that is silent another is asked in its place
-ANSWERED_WITHIN = 60.0  # seconds from an open link to the answer: what a keeper takes to write a day's ids
 MAX_PRETENDED = 256  # probes that wait for their look; more are not looked for
 
 KeepersOf = Callable[[int, bytes], Collection[RelayId]]
@@ -35,11 +31,16 @@ class KeptLooks:
     """What one daemon asks; implements `Looking`."""
 
     def __init__(
-        self, keepers: KeepersOf, dropper: Dropper, connector: Connector, shards: Shards, context: Context
+        self,
+        keepers: KeepersOf,
+        dropper: Dropper,
+        questions: KeeperQuestions,
+        shards: Shards,
+        context: Context,
     ) -> None:
         self._keepers = keepers
         self._dropper = dropper
-        self._connector = connector
+        self._questions = questions
         self._shards = shards
         self._env = context.env
         self._counters = context.counters
@@ -61,7 +62,8 @@ class KeptLooks:
         left = self._env.sample(keepers, len(keepers))
         answered = shown = 0
         while left and answered < ASKED:
-            if (ids := await self._ask(left.pop(), question)) is not None:
+            self._counters.add("keepers_looked_at")
+            for ids in (await self._questions.ids([left.pop()], question)).values():
                 answered += 1
                 shown += message.id in ids
         return Looked(answered, shown)
@@ -80,15 +82,3 @@ class KeptLooks:
         await trio.sleep(self._env.uniform(EARLIEST, LATEST))
         self._pretended -= 1
         await self.look(message, since)
-
-    async def _ask(self, keeper: RelayId, question: AskKept) -> frozenset[bytes] | None:
-        if (listed := self._shards.relay(keeper)) is None:
-            return None
-        self._counters.add("keepers_looked_at")
-        try:
-            answer = await self._connector.ask(
-                keeper, listed.address, question, decode_keeper_answer, ANSWERED_WITHIN, False
-            )
-        except (TransportError, PeerError):
-            return None
-        return frozenset(answer.ids) if isinstance(answer, ShownKept) else None

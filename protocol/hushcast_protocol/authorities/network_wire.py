@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hushcast_protocol.authorities.heads import Head
-from hushcast_protocol.base.network_wire import NetworkWire
+from hushcast_protocol.base.network_wire import AnnouncedWire, NetworkWire
 
 
 def wire_by(head: Head, epoch: int) -> NetworkWire:
@@ -11,6 +11,4 @@ def wire_by(head: Head, epoch: int) -> NetworkWire:
     now, change = head.authorities.wire, head.change
     if change is None or change.authorities.wire == now:
         return NetworkWire(now)
-    if epoch >= change.epoch:
-        return NetworkWire(change.authorities.wire)
-    return NetworkWire(now, change.authorities.wire, change.epoch)
+    return AnnouncedWire(now, change.authorities.wire, change.epoch).by(epoch)

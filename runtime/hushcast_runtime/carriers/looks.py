@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-EARLIEST, LATEST = (
-    300.0,
-    1200.0,
-)  # seconds from a drop to the look: keepers have it by then
+EARLIEST, LATEST = 300.0, 1200.0  # seconds from a drop to the look: keepers have it by then
 
 
 class Looked(NamedTuple):
