@@ -16,6 +16,7 @@ import pytest
 from hushcast_protocol.authorities.directory_requests import RelayRegistered
 from hushcast_protocol.authorities.head_inside import AuthorityKeys, BeaconState, HeadInside
 from hushcast_protocol.base import wires
+from hushcast_protocol.base.candidate_root import CandidateRoots
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.translations import Translation
@@ -53,6 +54,7 @@ class HeadInside2(Wire, frozen=True, tag="inside/2"):
     draw: BeaconState
     faults: AuthorityKeys
     shards: tuple[Sharding, ...]
+    candidates: CandidateRoots
     colour: Counter
 
 
@@ -70,7 +72,9 @@ DRILL = Translation(
         Forward2: _forward,
         Ack2: lambda said: Ack(said.awaits - 1, said.unrouted),
         RelayRegistered2: lambda said: RelayRegistered(),
-        HeadInside2: lambda said: HeadInside(said.root, said.count, said.draw, said.faults, said.shards),
+        HeadInside2: lambda said: HeadInside(
+            said.root, said.count, said.draw, said.faults, said.shards, said.candidates
+        ),
     },
     down={
         Forward: lambda said: Forward2(said.message, COLOUR),
@@ -78,7 +82,7 @@ DRILL = Translation(
         Ack: lambda said: Ack2(said.number + 1, said.unrouted),
         RelayRegistered: lambda said: RelayRegistered2(True),
         HeadInside: lambda said: HeadInside2(
-            said.root, said.count, said.draw, said.faults, said.shards, COLOUR
+            said.root, said.count, said.draw, said.faults, said.shards, said.candidates, COLOUR
         ),
     },
 )

@@ -28,6 +28,7 @@ from hushcast_protocol.authorities import (
 )
 from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.base import (
+    candidate_root,
     key_handovers,
     links,
     network_wire,
@@ -51,7 +52,7 @@ from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import box_frames, frames, host_cards, keeper_frames, leases, parcels
 from hushcast_protocol.purposes import grants, signed_vocabulary
-from hushcast_protocol.shards import guides, shard_requests, slices
+from hushcast_protocol.shards import candidates, guides, shard_requests, slices
 from hushcast_protocol.spatial import (
     batch,
     located_messages,
@@ -264,6 +265,13 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         shard_requests.ShardUnavailable,
     ),
     "shards": (sharding.Sharding, slices.Slice, slices.Leaf, guides.Piece, guides.Guide),
+    "candidates": (
+        candidate_root.CandidateRoot,
+        candidates.CandidateList,
+        candidates.Candidate,
+        shard_requests.AskCandidates,
+        shard_requests.ShownCandidates,
+    ),
     "roster": (roster.RosterBody, roster.Network, roster.RosterEntry, roster.Descriptor),
 }
 

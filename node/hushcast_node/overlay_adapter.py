@@ -157,13 +157,16 @@ class OverlayAdapter:
             records,
             context,
         )
-        routes, questions = self._routes, KeeperQuestions(connector, shards, context)
+        routes, questions = self._routes, KeeperQuestions(connector, context)
         audits = Audits(lambda: routes.held, boxes, shards, candidates, questions, context)
-        self.rosters.once(
-            lambda: bool(candidates.keeping.keepers or candidates), lambda: context.spawn(audits.run)
-        )
+
+        def begin() -> None:
+            context.spawn(candidates.run)
+            context.spawn(audits.run)
+
+        self.rosters.once(lambda: bool(candidates.keeping.keepers or candidates), begin)
         is_relay, is_listed = self.relay_id is not None, profile.root is Root.LISTED
-        looks = KeptLooks(candidates.shown_by, dropper, questions, shards, context)
+        looks = KeptLooks(candidates.held_places, dropper, questions, shards, context)
         probes = Probes(dropper, looks, shards, env, hides_relay=is_relay and not is_listed)
         can_subscribe = is_relay or not is_listed
         return OverlayCarrier(shards, dropper, self._routes, probes, looks, can_subscribe, connector.contact)

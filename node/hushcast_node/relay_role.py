@@ -84,14 +84,12 @@ class RelayRole:
     async def begin_epoch(self, is_certain: bool) -> None:
         """Take a fresh trail label, and forget what has lapsed where the time is certain."""
         self.forwarding.begin_epoch()
-        self.candidates.look()
         self.inquiries.look()
         if is_certain:
             await self.leases.lapse()
             await self.parcels.lapse()
             await self.forwarding.lapse()
             await self.boxes.lapse()
-            self.candidates.lapse()
             await self.kept.lapse()
 
 
@@ -132,7 +130,7 @@ def make_relay(
     next_hops = NextHops(peers, boxes, box_links)
     forwarding = Forwarding(router, spool, placing, next_hops, shards.calendar, take_listed, context)
     hand_ins = HandIns(relay, candidates, kept, spool, next_hops, context)
-    questions = KeeperQuestions(connector, shards, context, relay, kept.answer)
+    questions = KeeperQuestions(connector, context, relay, kept.answer)
     inquiries = Inquiries(sought, candidates, questions, spool, next_hops, hand_ins, context)
     drops = Drops(profile, forwarding, hand_ins, spool, context)
     kept_links = KeptLinks(leases, peers, shards.calendar, context)

@@ -11,6 +11,7 @@ import trio
 from hushcast_directory.client.roster_source import RosterSource
 from hushcast_overlay.neighbourhood import ROSTERS_HELD, Neighbourhood, staying
 from hushcast_protocol.base import wires
+from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
@@ -126,6 +127,11 @@ class RosterKeeper:
     def keeping(self) -> KeepingRule:
         """The network's rule for what its relays keep, by the newest roster."""
         return NOTHING_KEPT if self.newest is None else self.newest.keeping
+
+    def candidates(self, day: int) -> CandidateRoot | None:
+        """Return what the newest roster says of who may be a keeper on a day; `None`: nothing."""
+        told = () if self.newest is None else self.newest.candidates
+        return next((one for one in told if one.day == day), None)
 
     @property
     def held(self) -> int:

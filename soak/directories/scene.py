@@ -31,7 +31,7 @@ from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.overlay.profile import HARDENED
-from hushcast_protocol.shards.shard_requests import ShardAnswer, ShardRequest
+from hushcast_protocol.shards.shard_requests import PartAnswer, PartRequest
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.processes.own_address import open_address, until_published
 from hushcast_runtime.storage.store import Store
@@ -195,7 +195,7 @@ class Scene:
         directory = self.directories.get(key)
         return None if directory is None else directory.agreeing._machine
 
-    def _true(self, asked: Fetch | ShardRequest) -> HeadAnswer | DirectoryRefusal | ShardAnswer:
+    def _true(self, asked: Fetch | PartRequest) -> HeadAnswer | DirectoryRefusal | PartAnswer:
         agreeing = self._victim().agreeing
         return agreeing.answer(asked) if isinstance(asked, Fetch) else agreeing.part(asked)
 

@@ -34,7 +34,7 @@ from hushcast_protocol.central import introduction, network, rerouting
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import box_frames, frames, host_cards, keeper_frames, leases, parcels
 from hushcast_protocol.purposes import grants, signed_vocabulary
-from hushcast_protocol.shards import guides, shard_requests, slices
+from hushcast_protocol.shards import candidates, guides, shard_requests, slices
 from hushcast_protocol.spatial import (
     batch,
     located_answer,
@@ -103,6 +103,7 @@ MODULES = (
     weight_table,
     tomography_frames,
     slices,
+    candidates,
     guides,
     shard_requests,
     host_cards,

@@ -61,6 +61,8 @@ def questions(net: SmallNetwork) -> list[tuple[float, str, AskKept]]:
             return await answer(request)
 
         kept.answer = answered
+        asking: Any = node.daemon.overlay.relay
+        asking.inquiries._questions._own_answer = answered  # what it keeps itself
 
     for node in net.relays:
         listen(node)
@@ -298,3 +300,22 @@ async def test_where_nothing_is_kept_nothing_is_left_with_a_host() -> None:
         await owner.hold()
         assert await owner.seek() == "quota"
         assert net.count("keepers_asked") == 0
+
+
+@pytest.mark.slow
+async def test_a_host_that_came_today_asks_for_days_before_it_came() -> None:
+    async with kept_network(clients=0) as net:
+        one = message(net.calendar.day(net.now))
+        await drop(net, net.relays[0], one)
+        await all_kept(net, one)
+        await next_day(net)
+        await next_day(net)
+        late = net.add("late", True)
+        net.relays.append(late)
+        await late.start()
+        await trio.sleep(2 * EPOCH_SECONDS)
+        owner = await owner_at(net, late, one.day, is_whole=True)
+        await owner.hears(one, within=ASKED_WITHIN)
+        before = await owner_at(net, late, one.day - 1, is_whole=True)
+        await trio.sleep(ASKED_WITHIN)
+        assert before.heard == []

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 from hosted_network import lose_disk
 from kept_network import SIX, all_kept, ask, has, ids_at, keepers_of, kept_network, kept_of, next_day
 from owner_end import TRUNK, drop, message
-from small_network import EPOCH_SECONDS, Node, SmallNetwork, until
+from several_directories import Directories
+from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept
+from hushcast_protocol.shards.shard_requests import ShardUnavailable, ShownCandidates
 
 
 def others_of(net: SmallNetwork, one: Message) -> list[Node]:
     """The relays that do not keep a message."""
     keepers = keepers_of(net, one)
     return [relay for relay in net.relays if relay not in keepers]
+
+
+def directory_lists(net: SmallNetwork) -> dict[bytes, bytes]:
+    """The candidate lists that the first directory has on disk."""
+    assert isinstance(net.directory, Directories)
+    return net.directory.all[0]._store._records.get("candidate-lists", {})  # type: ignore[call-overload, no-any-return]
 
 
 async def records(node: Node, kind: str) -> int:
@@ -49,6 +59,45 @@ async def test_what_is_dropped_anywhere_is_with_all_keepers(directories: tuple[i
 
 
 @pytest.mark.slow
+async def test_a_directory_that_shows_other_candidates_is_passed_over_and_one_that_shows_none_too() -> None:
+    async with kept_network(clients=0, directories=(3, 2)) as net:
+        assert isinstance(net.directory, Directories)
+        one = message(net.calendar.day(net.now))
+        asked = []
+        for directory, lie in zip(
+            net.directory.all, (ShardUnavailable(), ShownCandidates(b"", ())), strict=False
+        ):
+            assert directory.server is not None
+            agreeing: Any = directory.server.agreeing
+            agreeing.part = lambda request, lie=lie: asked.append(request) or lie
+        for relay in net.relays[:4]:
+            await relay.stop()
+            relay.store._records.pop("candidates")  # type: ignore[attr-defined]
+            await relay.start()
+        await until(
+            lambda: all(keepers_of(net, one, relay) for relay in net.relays), 60, "all know who keeps"
+        )
+        assert all(keepers_of(net, one, relay) == keepers_of(net, one, net.relays[8]) for relay in net.relays)
+        assert asked
+        await drop(net, net.relays[0], one)
+        await all_kept(net, one)
+
+
+async def test_a_network_keeps_from_its_first_head_on() -> None:
+    def directory(network: SmallNetwork, first_roster: int) -> Directories:
+        return Directories(network, first_roster, 1, 1, keeping=SIX)
+
+    async with small_network(4, 0, directory=directory) as net:
+        one = message(net.calendar.day(net.now))
+        await until(
+            lambda: all(keepers_of(net, one, relay) for relay in net.relays), 30, "all know who keeps"
+        )
+        await drop(net, net.relays[0], one)
+        await all_kept(net, one)
+        assert net.count("messages_kept") == 1
+
+
+@pytest.mark.slow
 async def test_a_message_waits_at_its_origin_for_a_keeper_that_is_away_over_restarts_of_both() -> None:
     async with kept_network(clients=0) as net:
         one, two = (message(net.calendar.day(net.now)) for _ in range(2))
@@ -73,7 +122,7 @@ async def test_a_message_waits_at_its_origin_for_a_keeper_that_is_away_over_rest
 
 
 @pytest.mark.slow
-async def test_all_draw_the_same_over_restarts_late_in_a_day_and_who_came_later_takes_no_part() -> None:
+async def test_all_draw_the_same_over_restarts_late_in_a_day_and_who_came_later_hands_in_at_once() -> None:
     async with kept_network(clients=0) as net:
         one = message(net.calendar.day(net.now))
         keepers = keepers_of(net, one)
@@ -84,14 +133,12 @@ async def test_all_draw_the_same_over_restarts_late_in_a_day_and_who_came_later_
         assert len(net.relays[0].daemon.overlay.rosters.newest.relays) == 10  # type: ignore[union-attr]
         for relay in net.relays[:4]:
             await relay.restart()
-        for relay in net.relays[:-1]:
+        for relay in net.relays:
             assert keepers_of(net, one, relay) == keepers
-        assert keepers_of(net, one, late) == []
         await drop(net, late, one)
-        await drop(net, net.relays[0], message(one.day))
-        await until(lambda: net.count("messages_kept") == 3)
-        assert not any(has(relay, one) for relay in net.relays)
-        assert net.count("messages_not_handed_in") == late.count("messages_not_handed_in") == 1
+        await all_kept(net, one)
+        assert net.count("messages_kept") == 3
+        assert net.count("messages_not_handed_in") == net.count("hand_ins_refused") == 0
         await next_day(net)
         two = message(one.day + 1)
         assert all(keepers_of(net, two, relay) == keepers_of(net, two) for relay in net.relays)
@@ -140,6 +187,7 @@ async def test_days_are_kept_as_the_rule_says_and_then_nothing_is_left() -> None
         for kind in ("kept", "kept-body", "kept-gave-way"):
             assert await records(keeper, kind) == 0
         assert await records(keeper, "candidates") == 3, "of the days that are kept, and today"
+        assert len(directory_lists(net)) == 3
 
 
 @pytest.mark.slow
@@ -195,10 +243,11 @@ async def test_where_the_rule_says_so_nothing_is_kept_or_told() -> None:
             assert await ask(net, relay, AskKept(one.day, TRUNK, None)) == ShownKept((), 0)
             for kind in ("kept", "kept-body", "candidates"):
                 assert await records(relay, kind) == 0
+        assert directory_lists(net) == {}
 
 
 @pytest.mark.slow
-async def test_a_keeper_that_lost_its_disk_takes_part_again_the_day_after() -> None:
+async def test_a_keeper_that_lost_its_disk_takes_part_again_at_once() -> None:
     async with kept_network(clients=0) as net:
         one, two = (message(net.calendar.day(net.now)) for _ in range(2))
         origin = others_of(net, one)[0]
@@ -208,15 +257,11 @@ async def test_a_keeper_that_lost_its_disk_takes_part_again_the_day_after() -> N
         await keeper.stop()
         lose_disk(keeper)
         await keeper.start()
-        await trio.sleep(10 * EPOCH_SECONDS)
+        await until(lambda: bool(keepers_of(net, one, keeper)), 30, "it has the list of the day")
         await drop(net, origin, two)
-        await until(lambda: origin.count("hand_ins_refused") == 1, 120)
-        assert not has(keeper, two)
-        await until(lambda: len(origin.daemon.overlay.relay.peers._spool) == 0, 60)  # type: ignore[union-attr]
-        await next_day(net)
-        three = message(one.day + 1)
-        await drop(net, keeper, three)
-        await all_kept(net, three)
+        await all_kept(net, two)
+        assert net.count("hand_ins_refused") == 0
+        assert not has(keeper, one), "what it had is with the others"
 
 
 assert SIX.keepers == 6

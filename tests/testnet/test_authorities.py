@@ -11,11 +11,13 @@ from hushcast_protocol.authorities.heads import CertifiedHead
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.shards.shard_requests import (
+    AskCandidates,
     AskLeaf,
     AskPiece,
     AskSlice,
-    ShardAnswer,
+    PartAnswer,
     ShardUnavailable,
+    ShownCandidates,
     ShownLeaf,
     ShownPiece,
     ShownSlice,
@@ -86,15 +88,16 @@ def test_liars_need_a_directory_that_is_one_of_several_and_stands_still(tmp_path
 
 def test_liars_show_no_part_of_shards_that_was_asked_for() -> None:
     """They are silent, show nothing, or another part than was asked for."""
-    asked = (AskLeaf(7, 1, 2), AskSlice(1, 2), AskPiece(1, 0))
-    honest: dict[object, ShardAnswer] = {
+    asked = (AskLeaf(7, 1, 2), AskSlice(1, 2), AskPiece(1, 0), AskCandidates(1, 2))
+    honest: dict[object, PartAnswer] = {
         AskLeaf(7, 1, 3): ShownLeaf(b"leaf 3", ()),
         AskSlice(1, 3): ShownSlice(b"slice 3"),
         AskPiece(1, 1): ShownPiece(b"piece 1", ()),
+        AskCandidates(1, 3): ShownCandidates(b"list 3", ()),
     }
     network = Network("liars", "hardened", 60)
     desk = FaultyAnswers(network, honest.__getitem__, lambda epoch: CertifiedHead(b"", ()), Random(1))
     given = [desk.answer(Seed(bytes(32)), request) for request in asked * 20]
     assert {None, ShardUnavailable(), *honest.values()} == set(given)
-    assert sum(desk.given.values()) == 60
+    assert sum(desk.given.values()) == 80
     assert desk.given.keys() == {FaultyAnswer.SILENT, FaultyAnswer.LACKING, FaultyAnswer.OTHER}

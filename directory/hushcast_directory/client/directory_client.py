@@ -33,12 +33,14 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.shards.shard_requests import (
+    AskCandidates,
     AskLeaf,
     AskPiece,
     AskSlice,
-    ShardAnswer,
-    ShardRequest,
+    PartAnswer,
+    PartRequest,
     ShardUnavailable,
+    ShownCandidates,
     ShownLeaf,
     ShownPiece,
     ShownSlice,
@@ -51,10 +53,11 @@ ANSWER_TIMEOUT = 90.0  # seconds; to register, the directory first reaches the r
 
 AnswerT = TypeVar("AnswerT")
 
-_ANSWERS: dict[type[ShardRequest], type[ShardAnswer]] = {
+_ANSWERS: dict[type[PartRequest], type[PartAnswer]] = {
     AskLeaf: ShownLeaf,
     AskSlice: ShownSlice,
     AskPiece: ShownPiece,
+    AskCandidates: ShownCandidates,
 }
 
 
@@ -105,7 +108,7 @@ class DirectoryClient:
         """Return how one comes from the head of an epoch to the newest, unchecked as yet, in any wire."""
         return await self._say(AskHeads(after), decode_heads_answer, MAX_HEADS_ANSWER, LASTING)
 
-    async def part(self, request: ShardRequest) -> ShardAnswer:
+    async def part(self, request: PartRequest) -> PartAnswer:
         """Return a part of a network in shards, unchecked as yet; `Refusal` where it is not shown there."""
         answer = await self._ask(request)
         if isinstance(answer, ShardUnavailable):

@@ -12,7 +12,7 @@ from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.shards.shard_requests import ShardAnswer, ShardRequest
+from hushcast_protocol.shards.shard_requests import PartAnswer, PartRequest
 from hushcast_runtime.storage.store import Change
 
 
@@ -50,7 +50,7 @@ class SeatTerms(NamedTuple):
     """Who waits for a seat, and since which epoch."""
 
 
-CheckPart = Callable[[ShardAnswer], object]
+CheckPart = Callable[[PartAnswer], object]
 """Raises a `PeerError` unless an answer is what the authorities agreed on; it may run in another thread."""
 
 
@@ -81,7 +81,7 @@ class RosterSource(Protocol):
     def following(self, roster: Roster) -> Sequence[Change]:
         """Trust what led to the roster fetched last, which is taken; return what is to be kept with it."""
 
-    async def ask(self, request: ShardRequest, check: CheckPart | None = None) -> ShardAnswer:
+    async def ask(self, request: PartRequest, check: CheckPart | None = None) -> PartAnswer:
         """Return a part of a network in shards, of the kind that was asked for: never `ShardUnavailable`.
 
         Where one directory does not show it, or shows what `check` refuses, another is asked. Raises as

@@ -38,7 +38,7 @@ from hushcast_protocol.base.roster import Network, Roster
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, RelayId, encode
 from hushcast_protocol.base.wires import OtherWire
-from hushcast_protocol.shards.shard_requests import ShardAnswer, ShardRequest
+from hushcast_protocol.shards.shard_requests import PartAnswer, PartRequest
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
@@ -284,9 +284,9 @@ class SeveralDirectories:
             return ()
         return (self._following.move(state),)
 
-    async def ask(self, request: ShardRequest, check: CheckPart | None = None) -> ShardAnswer:
+    async def ask(self, request: PartRequest, check: CheckPart | None = None) -> PartAnswer:
         """Return a part of a network in shards from the first one that shows it."""
-        found: list[ShardAnswer] = []
+        found: list[PartAnswer] = []
         problems: list[Exception] = []
         async with trio.open_nursery() as nursery:
 
@@ -312,8 +312,8 @@ class SeveralDirectories:
         return found[0]
 
     async def _part(
-        self, member: AuthorityContact, request: ShardRequest, check: CheckPart | None
-    ) -> ShardAnswer:
+        self, member: AuthorityContact, request: PartRequest, check: CheckPart | None
+    ) -> PartAnswer:
         answer = await self._heard(member, self._reach(member).part(request))
         if check is not None:
             try:

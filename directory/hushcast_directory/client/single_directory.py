@@ -27,7 +27,7 @@ from hushcast_protocol.base.roster import Roster, check_roster, check_successor,
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.base.wires import OtherWire
-from hushcast_protocol.shards.shard_requests import ShardAnswer, ShardRequest
+from hushcast_protocol.shards.shard_requests import PartAnswer, PartRequest
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.store import Change, Store, record_reader
 from hushcast_runtime.transports.base import TransportError
@@ -120,10 +120,10 @@ class SingleDirectory:
         """Follow the heads that led to it, if there are any; hand-overs are kept as they come."""
         return self._several.following(roster)
 
-    async def ask(self, request: ShardRequest, check: CheckPart | None = None) -> ShardAnswer:
+    async def ask(self, request: PartRequest, check: CheckPart | None = None) -> PartAnswer:
         """Return a part of the network, if it is an authority: one alone never cuts its network."""
         if not self._several.has_begun:
-            raise Refusal("a directory alone does not cut its network into shards")
+            raise Refusal("a directory alone does not cut its network into shards, nor draw keepers")
         return await self._several.ask(request, check)
 
     async def register(self, descriptor: Signed, work: NameWork | None = None) -> None:

@@ -2,6 +2,7 @@
 
 On a day of shards a head is served alone. What it stands for is asked for in parts: how each shard stands in
 an epoch, which is kept with its head, and the shards themselves, which are those of a day (`shard_days.py`).
+So are the relays that may be keepers on each day (`candidate_days.py`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from hushcast_directory.server.candidate_days import CandidateDays
 from hushcast_directory.server.former_rosters import forgotten
 from hushcast_directory.server.shard_days import ShardDays
+from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.head_answers import is_cut
 from hushcast_protocol.authorities.heads import HEADS_KEPT, CertifiedHead, Head, decode_head
 from hushcast_protocol.authorities.listing import Listing
@@ -24,9 +27,10 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.shard_cut import Leaves
 from hushcast_protocol.shards.shard_requests import (
+    AskCandidates,
     AskLeaf,
-    ShardAnswer,
-    ShardRequest,
+    PartAnswer,
+    PartRequest,
     ShardUnavailable,
     ShownLeaf,
 )
@@ -92,6 +96,7 @@ class Archive:
         """`network` is its id."""
         self._store = store
         self._days = ShardDays(network, store, compute)
+        self._candidates = CandidateDays(network, store, compute)
         self._shown: dict[int, bytes] = {}
         self._leaves: dict[int, dict[int, Leaves]] = {}
         self._pending: _Pending | None = None
@@ -99,6 +104,7 @@ class Archive:
     async def load(self) -> None:
         """Read back what was kept before a restart."""
         await self._days.load()
+        await self._candidates.load()
         await restore(self._store, _SHOWN, self._take_shown, at_once=_AT_ONCE)
         await restore(self._store, _LEAVES, self._take_leaves, at_once=_AT_ONCE)
 
@@ -117,8 +123,8 @@ class Archive:
 
     @property
     def missing(self) -> set[bytes]:
-        """Digests of descriptors without which the newest head, or a slice, cannot be served."""
-        missing = self._days.missing
+        """Digests of descriptors without which the newest head, or a part of a day, cannot be served."""
+        missing = self._days.missing | self._candidates.missing
         return missing if self._pending is None else missing | self._pending.missing
 
     def has_gap(self, epoch: int) -> bool:
@@ -133,7 +139,10 @@ class Archive:
     def forget(self, epochs: Iterable[int]) -> list[Change]:
         """Serve these heads no more, nor one that waits for descriptors; return what is to be written."""
         self._pending = None
-        return self._drop(list(epochs))
+        gone = set(epochs)
+        changes = self._drop(sorted(gone))
+        self._candidates.forget({day_of(one) for one in gone} - {day_of(one) for one in self._shown})
+        return changes
 
     def after(self, epoch: int | None, latest: float = math.inf) -> tuple[ArchivedHead | None, bool]:
         """Return the first head after an epoch, or the newest; and whether there are later ones.
@@ -146,8 +155,10 @@ class Archive:
         chosen = later[-1] if epoch is None else later[0]
         return _decode(self._shown[chosen]), chosen != later[-1]
 
-    def part(self, request: ShardRequest) -> ShardAnswer:
-        """Return a part of the network in shards, if it is here."""
+    def part(self, request: PartRequest) -> PartAnswer:
+        """Return a part of the network in shards, or a candidate list, if it is here."""
+        if isinstance(request, AskCandidates):
+            return self._candidates.part(request)
         if not isinstance(request, AskLeaf):
             return self._days.part(request)
         leaves = self._leaves.get(request.epoch, {}).get(request.day)
@@ -156,21 +167,31 @@ class Archive:
         return ShownLeaf(leaves.bodies[request.shard], leaves.tree.path(request.shard))
 
     def find(self, known: bytes) -> Signed | None:
-        """Return a descriptor of the newest head, or of a slice, by its digest."""
+        """Return a descriptor of the newest head, or of a part of a day, by its digest."""
         found = None if self._pending is None else self._pending.found.get(known)
-        return found or self._days.find(known)
+        return found or self._days.find(known) or self._candidates.find(known)
 
     async def begin(self, certified: CertifiedHead, listing: Listing, find: FindDescriptor) -> bool:
         """Serve a head once all its descriptors are there; tell whether that is now. Durable on return.
 
         On a day of shards it needs none: whoever wants a slice that is not whole here asks somebody else.
         """
-        if listing.epoch in self._shown:
-            return False
+        head = decode_head(certified.head)
+
+        def find_any(known: bytes) -> Signed | None:
+            return find(known) or self.find(known)
+
+        is_shown = listing.epoch not in self._shown and await self._begin(certified, head, listing, find)
+        await self._candidates.follow(head, listing, find_any)
+        return is_shown
+
+    async def _begin(
+        self, certified: CertifiedHead, head: Head, listing: Listing, find: FindDescriptor
+    ) -> bool:
         made = await self._days.made(listing, find)
         # From here on nothing is waited for until it is written: else what came meanwhile would be lost.
         changes, leaves = self._days.follow(listing.epoch, made), made.leaves
-        if is_cut(decode_head(certified.head)):
+        if is_cut(head):
             self._pending = None
             await self._show(listing.epoch, ArchivedHead(certified), leaves, changes)
             return True
@@ -183,6 +204,7 @@ class Archive:
 
     async def supply(self, given: Mapping[bytes, Signed]) -> bool:
         """Take descriptors that were checked, by digest; tell whether a head can be served now."""
+        self._candidates.supply(given)
         changes = self._days.supply(given)
         if changes:
             await self._store.write(*changes)

@@ -38,7 +38,7 @@ from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.roster import Descriptor
 from hushcast_protocol.base.trusted_clock import FOLLOWED_AFTER
 from hushcast_protocol.base.wire import PublicKey, encode
-from hushcast_protocol.shards.shard_requests import ShardAnswer, ShardRequest
+from hushcast_protocol.shards.shard_requests import PartAnswer, PartRequest
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY
@@ -202,8 +202,8 @@ class AuthorityDriver:
         shards = listing.shards_digest if listing.shards else None
         return HeadAnswer(heads, found.entries, listing.waiting, more, shards)
 
-    def part(self, request: ShardRequest) -> ShardAnswer:
-        """Return a part of the network where it is in shards, if it is here."""
+    def part(self, request: PartRequest) -> PartAnswer:
+        """Return a part of the network where it is in shards, or a candidate list, if it is here."""
         return self._archive.part(request)
 
     async def _hear(self, sender: PublicKey, frame: PeerFrame) -> None:

@@ -33,7 +33,14 @@ from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_protocol.shards.shard_requests import AskLeaf, AskPiece, AskSlice, ShardAnswer, ShardRequest
+from hushcast_protocol.shards.shard_requests import (
+    AskCandidates,
+    AskLeaf,
+    AskPiece,
+    AskSlice,
+    PartAnswer,
+    PartRequest,
+)
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -142,7 +149,7 @@ class DirectoryServer:
             elif isinstance(request, Fetch):
                 with self._fetches.place(ROSTER_WITHIN):
                     await _tell(channel, self._hand_over(link.answers_as) or self._roster(request))
-            elif isinstance(request, AskSlice | AskPiece):
+            elif isinstance(request, AskSlice | AskPiece | AskCandidates):
                 with self._fetches.place(ROSTER_WITHIN):
                     await _tell(channel, self._part(request))
             else:
@@ -174,7 +181,7 @@ class DirectoryServer:
         machine = self.agreeing.machine
         return Heads(() if machine is None else tuple(machine.chain.after(question.after)))
 
-    def _part(self, request: ShardRequest) -> ShardAnswer:
+    def _part(self, request: PartRequest) -> PartAnswer:
         self._counters.add("parts_asked_for")
         return self.agreeing.part(request)
 

@@ -1,35 +1,68 @@
-"""The candidate lists of one daemon: of each day of which something is kept, by whom, on disk.
+"""The candidate lists of one daemon: who may be a keeper on each day, as heads tell it; in memory, on disk.
 
-Who was not there when a day began does not know whom the others draw from, and takes no part in it.
+It has those of days that are open as soon as it has a head of the day, whenever it came: of a day that is cut
+a relay that of its own shard. Those of other shards, and of days before it came, a relay gets when it asks
+keepers as a host. Authorities hear that somebody asks for a list, and not who: each question has a circuit of
+its own.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection
+from typing import NamedTuple
+
+import msgspec
+import trio
 
 from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.shards.shard_keeper import FAILURES, FIRST_PAUSE, LONGEST_PAUSE
 from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT, KeepingRule
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.wire import RelayId, decoder, encode
-from hushcast_protocol.overlay.keepers import MAX_CANDIDATES, Candidates, KeeperDraws, of_shard, of_whole_day
+from hushcast_protocol.base.wire import RelayId, encode
+from hushcast_protocol.overlay.keepers import KeeperDraws
+from hushcast_protocol.shards.assignment import shard_of_topic
+from hushcast_protocol.shards.candidates import CandidateList
 from hushcast_runtime.context import Context
-from hushcast_runtime.storage.recovery import number, restore
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.logs import log
+from hushcast_runtime.retry import retry
+from hushcast_runtime.storage.recovery import number, restore, sized
+from hushcast_runtime.storage.store import Change, record_reader
+
+# Lists of a daemon: 15 where no day is cut, of 2,000 relays at most; else some 50 kB each on disk, and 0.2 MB
+# in memory. A host that seeks in more shards and days asks for some of them again.
+MAX_LISTS = 128
 
 _KIND = RecordKind(
     "candidates",
     StateOwner.OVERLAY_DAEMON,
-    holds="the relays from which the keepers of a day are drawn",
+    holds="the relays from which the keepers of a day are drawn, by shard",
     lifetime=f"as long as what is published on the day is kept, {MAX_DAYS_KEPT} days after it at most",
+    bound=f"{MAX_LISTS}",
 )
-_decode = decoder(Candidates, "candidate list", MAX_CANDIDATES)
+
+
+class _StoredList(msgspec.Struct, frozen=True, array_like=True):
+    told: CandidateRoot
+    candidates: CandidateList
+
+
+_decode = record_reader(_StoredList, "candidate list")
+
+
+class _Held(NamedTuple):
+    told: CandidateRoot
+    draws: KeeperDraws
 
 
 class CandidateLists:
-    """The candidates of days that are open, or kept, as far as this daemon knows them."""
+    """The lists that one daemon has."""
 
     def __init__(self, shards: Shards, rosters: RosterKeeper, context: Context) -> None:
         self._shards = shards
@@ -37,21 +70,25 @@ class CandidateLists:
         self._calendar = shards.calendar
         self._env = context.env
         self._store = context.store
-        self._draws: dict[int, KeeperDraws] = {}
+        self._spawn = context.spawn
+        self._held: OrderedDict[tuple[int, int], _Held] = OrderedDict()
+        self._fetched: dict[tuple[int, int], trio.Lock] = {}
+        self._begun: set[CandidateRoot] = set()
 
     async def load(self) -> None:
         """Read back what was known before a restart."""
         await restore(self._store, _KIND, self._take_up)
 
     def _take_up(self, key: bytes, value: bytes) -> None:
-        candidates = _decode(value)
-        if candidates.day != number(key):
-            raise DecodeError("candidates are kept under another day")
-        self._draws[candidates.day] = KeeperDraws(candidates)
+        stored = _decode(value)
+        day, shard = number(sized(key, 10)[:8]), int.from_bytes(key[8:], "big")
+        if {stored.told.day, stored.candidates.day} != {day} or stored.candidates.shard != shard:
+            raise DecodeError("candidates are kept under another day or shard")
+        self._held[day, shard] = _Held(stored.told, KeeperDraws(stored.candidates))
 
     def __len__(self) -> int:
-        """Return of how many days they are known."""
-        return len(self._draws)
+        """Return how many lists are held."""
+        return len(self._held)
 
     @property
     def keeping(self) -> KeepingRule:
@@ -59,50 +96,118 @@ class CandidateLists:
         return self._rosters.keeping
 
     def keepers(self, day: int, trunk: bytes) -> Collection[RelayId]:
-        """Return the keepers of a trunk on a day: none by the rule, or where nothing is known."""
-        draws = self._of(day)
+        """Return who keeps a trunk of an open day, of this daemon's own shard, as far as that is known."""
+        if day not in self._calendar.open_days(self._env.now()):
+            return ()
+        draws = self._own_of(day)
         return () if draws is None else draws.of(trunk)
 
-    def shown_by(self, day: int, trunk: bytes) -> Collection[RelayId]:
-        """Return the keepers that a host asks: on a day that is cut, those of its own shard."""
-        if self._shards.is_cut(day) and self._shards.of(day, trunk) is not self._shards.own(day):
-            return ()
-        return self.keepers(day, trunk)
+    def held_places(self, day: int, trunk: bytes) -> dict[RelayId, Address]:
+        """Return the keepers of a trunk that are there, and where: none where that is not known at once.
 
-    def look(self) -> None:
-        """Learn who the candidates of open days are while rosters show it."""
-        for day in self._calendar.open_days(self._env.now()):
-            self._of(day)
+        It is by the lists that this daemon has whatever it subscribes to and publishes. So nothing shows an
+        authority when an owner or a publisher asks.
+        """
+        told, draws = self._rosters.candidates(day), self._own_of(day)
+        if told is None or draws is None or shard_of_topic(trunk, 0, told.bits) != self._own_shard(told):
+            return {}
+        return self._located(draws, trunk)
 
-    def lapse(self) -> None:
-        """Forget those of days of which nothing is kept any more; whoever calls is certain that they are."""
-        first = self._calendar.open_days(self._env.now()).start - self.keeping.days
-        for day in [day for day in self._draws if day < first]:
-            del self._draws[day]
-            self._store.write_soon(Change(_KIND, _key(day), None))
+    async def places(self, day: int, trunk: bytes) -> dict[RelayId, Address] | None:
+        """Return all keepers of a trunk on a day that are there, whatever shard they are in, and where.
 
-    def _of(self, day: int) -> KeeperDraws | None:
-        if (draws := self._draws.get(day)) is not None:
-            return draws
-        if day not in self._calendar.open_days(self._env.now()):
+        `None` where it is not known who they are. Those that no roster lists any more are left out where this
+        relay's rosters list all. Raises `Refusal`, `TransportError` or a `PeerError`.
+        """
+        if (told := self._rosters.candidates(day)) is None:
+            newest = self._rosters.newest
+            return {} if newest is not None and newest.epoch // EPOCHS_A_DAY >= day else None
+        return self._located(await self._fetch(told, shard_of_topic(trunk, 0, told.bits)), trunk)
+
+    def _located(self, draws: KeeperDraws, trunk: bytes) -> dict[RelayId, Address]:
+        is_cut = self._shards.is_cut(self._calendar.day(self._env.now()))
+        places = {}
+        for keeper in draws.of(trunk):
+            if (listed := self._shards.relay(keeper)) is not None:
+                places[keeper] = listed.address
+            elif is_cut:
+                places[keeper] = draws.address(keeper)
+        return places
+
+    def _own_of(self, day: int) -> KeeperDraws | None:
+        told = self._rosters.candidates(day)
+        shard = None if told is None else self._own_shard(told)
+        return None if told is None or shard is None else self._of(told, shard)
+
+    def _own_shard(self, told: CandidateRoot) -> int | None:
+        """Return of which shard the list of a day is had unasked; `None` for a client where it is cut."""
+        return 0 if told.bits == 0 else self._shards.own_number(told.day)
+
+    async def run(self) -> None:
+        """Have the own lists of days that are open, and forget those of days gone by, until cancelled."""
+        while True:
+            if self._env.is_certain():
+                self._lapse()
+            for day in self._calendar.open_days(self._env.now()):
+                told = self._rosters.candidates(day)
+                if told is not None and told not in self._begun:
+                    self._begun.add(told)
+                    self._spawn(self._have_own, day)
+            await self._rosters.changed()
+
+    async def _have_own(self, day: int) -> None:
+        longest = min(LONGEST_PAUSE, self._calendar.lead)
+        backoff = Backoff(FIRST_PAUSE, longest, self._env.randomness)
+
+        async def have() -> None:
+            told = self._rosters.candidates(day)
+            shard = None if told is None else self._own_shard(told)
+            if told is not None and shard is not None and day in self._calendar.open_days(self._env.now()):
+                await self._fetch(told, shard)
+
+        await retry(
+            have,
+            FAILURES,
+            backoff,
+            lambda why, pause: log.warning("it is not known who keeps", reason=why, again_in=pause),
+        )
+
+    async def _fetch(self, told: CandidateRoot, shard: int) -> KeeperDraws:
+        lock = self._fetched.setdefault((told.day, shard), trio.Lock())  # whoever wants the same waits
+        async with lock:
+            if (held := self._of(told, shard)) is not None:
+                return held
+            found = await self._shards.candidates(told, shard)
+            held = self._hold(told, KeeperDraws(found), shard)
+            await self._store.write(Change(_KIND, _key(told.day, shard), encode(_StoredList(told, found))))
+        return held
+
+    def _of(self, told: CandidateRoot, shard: int) -> KeeperDraws | None:
+        held = self._held.get((told.day, shard))
+        if held is None or held.told != told:
             return None
-        if (candidates := self._found(day)) is None:
-            return None
-        draws = self._draws[day] = KeeperDraws(candidates)
-        self._store.write_soon(Change(_KIND, _key(day), encode(candidates)))
+        self._held.move_to_end((told.day, shard))
+        return held.draws
+
+    def _hold(self, told: CandidateRoot, draws: KeeperDraws, shard: int) -> KeeperDraws:
+        self._held[told.day, shard] = _Held(told, draws)
+        self._held.move_to_end((told.day, shard))
+        if len(self._held) > MAX_LISTS:
+            self._drop(next(iter(self._held)))
         return draws
 
-    def _found(self, day: int) -> Candidates | None:
-        if not self._shards.is_cut(day):
-            return of_whole_day(day, self._rosters.rosters())
-        roster, home = self._rosters.of_day(day), self._shards.home(day)
-        if roster is None or roster.epoch < day * EPOCHS_A_DAY or home is None:
-            return None  # the rule may be another one from the day's first roster on
-        if not roster.keeping.keepers:
-            return None
-        sharding, shard, seated = home
-        return of_shard(day, sharding, shard, seated, roster.keeping)
+    def _lapse(self) -> None:
+        """Forget those of days of which nothing is kept any more."""
+        first = self._calendar.open_days(self._env.now()).start - self.keeping.days
+        for one in [one for one in self._held if one[0] < first]:
+            self._drop(one)
+        self._fetched = {one: lock for one, lock in self._fetched.items() if one[0] >= first}
+        self._begun = {told for told in self._begun if told.day >= first}
+
+    def _drop(self, one: tuple[int, int]) -> None:
+        del self._held[one]
+        self._store.write_soon(Change(_KIND, _key(*one), None))
 
 
-def _key(day: int) -> bytes:
-    return day.to_bytes(8, "big")
+def _key(day: int, shard: int) -> bytes:
+    return day.to_bytes(8, "big") + shard.to_bytes(2, "big")

@@ -8,12 +8,12 @@ what is asked of one, and taken in all, is bounded.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import trio
 
 from hushcast_overlay.connector import Connector
-from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
@@ -39,6 +39,8 @@ MAX_BROUGHT = MAX_BOX  # bytes of bodies of one round: more than a box has room 
 
 AnswerKept = Callable[[KeeperRequest], Awaitable[KeeperAnswer]]
 """Answers as a keeper."""
+Places = Mapping[RelayId, Address]
+"""The keepers of a trunk, and where they are."""
 TakeBrought = Callable[[Message, Collection[RelayId]], Awaitable[None]]
 """Takes a message that keepers show, and which of those that answered do not show it."""
 
@@ -49,7 +51,6 @@ class KeeperQuestions:
     def __init__(
         self,
         connector: Connector,
-        shards: Shards,
         context: Context,
         relay: RelayId | None = None,
         answer: AnswerKept | None = None,
@@ -58,22 +59,21 @@ class KeeperQuestions:
         self._relay = relay
         self._own_answer = answer
         self._connector = connector
-        self._shards = shards
         self._env = context.env
         self._counters = context.counters
         self._turns = trio.CapacityLimiter(MAX_ASKED_AT_ONCE)
 
-    async def ids(self, keepers: Iterable[RelayId], question: AskKept) -> dict[RelayId, frozenset[bytes]]:
+    async def ids(self, places: Places, question: AskKept) -> dict[RelayId, frozenset[bytes]]:
         """Ask all keepers for ids; return what those say that answer."""
         shown: dict[RelayId, frozenset[bytes]] = {}
 
         async def ask(keeper: RelayId) -> None:
-            answer = await self._ask(keeper, question)
+            answer = await self._ask(keeper, places[keeper], question)
             if isinstance(answer, ShownKept):
                 shown[keeper] = frozenset(answer.ids)
 
         async with trio.open_nursery() as nursery:
-            for keeper in keepers:
+            for keeper in places:
                 nursery.start_soon(ask, keeper)
         return shown
 
@@ -81,6 +81,7 @@ class KeeperQuestions:
         self,
         day: int,
         trunk: bytes,
+        places: Places,
         shown: dict[RelayId, frozenset[bytes]],
         lacking: Collection[bytes],
         take: TakeBrought,
@@ -102,7 +103,7 @@ class KeeperQuestions:
                 return False
             left[keeper] -= 1
             ids = tuple([one for one in wanted if one in shown[keeper]][:MAX_SHOWN])
-            answer = await self._ask(keeper, AskKeptMessages(day, trunk, ids))
+            answer = await self._ask(keeper, places[keeper], AskKeptMessages(day, trunk, ids))
             if not isinstance(answer, ShownKeptMessages) or not answer.messages:
                 del left[keeper]
                 continue
@@ -112,11 +113,11 @@ class KeeperQuestions:
                 await take(message, [one for one in shown if message.id not in shown[one]])
         return True
 
-    async def _ask(self, keeper: RelayId, question: KeeperRequest) -> KeeperAnswer | None:
+    async def _ask(self, keeper: RelayId, place: Address, question: KeeperRequest) -> KeeperAnswer | None:
         """Return a keeper's answer, `None` where there is none that could be an honest one's."""
         try:
             async with self._turns:
-                answer = await self._answer(keeper, question)
+                answer = await self._answer(keeper, place, question)
             if isinstance(answer, ShownKeptMessages) != isinstance(question, AskKeptMessages):
                 raise DecodeError("a keeper answers another question")
             if isinstance(question, AskKeptMessages) and isinstance(answer, ShownKeptMessages):
@@ -126,11 +127,9 @@ class KeeperQuestions:
             return None
         return answer
 
-    async def _answer(self, keeper: RelayId, question: KeeperRequest) -> KeeperAnswer:
+    async def _answer(self, keeper: RelayId, place: Address, question: KeeperRequest) -> KeeperAnswer:
         if keeper == self._relay and self._own_answer is not None:
             return await self._own_answer(question)
         self._counters.add("keepers_asked")
-        if (listed := self._shards.relay(keeper)) is None:
-            raise TransportError("no roster lists it any more")
-        connector, address = self._connector, listed.address
-        return await connector.ask(keeper, address, question, decode_keeper_answer, SHOWN_WITHIN, False)
+        ask = self._connector.ask
+        return await ask(keeper, place, question, decode_keeper_answer, SHOWN_WITHIN, False)

@@ -55,9 +55,6 @@ class Audits:
         while True:
             now = self._env.now()
             ends = self._calendar.epoch_start(self._calendar.epoch(now) + 1)
-            self._lists.look()
-            if self._env.is_certain():
-                self._lists.lapse()
             for topic, audit, moment in self._drawn(self._calendar.day(now)):
                 if now <= moment < ends:
                     self._spawn(self._audit_at, topic, audit, moment)
@@ -93,17 +90,17 @@ class Audits:
 
     async def _audit(self, routes: list[OverlayRoute], audit: HostAudit) -> None:
         trunk = (await routes[0].wanted.tokens(audit.day)).trunk
-        keepers = list(self._lists.shown_by(audit.day, trunk))
-        if not keepers:
+        places = self._lists.held_places(audit.day, trunk)
+        if not places:
             return
         self._counters.add("audits")
-        first = keepers[audit.place % len(keepers)]
+        first = list(places)[audit.place % len(places)]
         question = AskKept(audit.day, trunk, None)
-        shown = await self._questions.ids([first], question)
+        shown = await self._questions.ids({first: places[first]}, question)
         asking = {route.wanted.name: route for route in routes if self._boxes.asks(route, audit.day)}
         if not any((await _lacking(asking, shown.values())).values()):
             return
-        shown |= await self._questions.ids([one for one in keepers if one != first], question)
+        shown |= await self._questions.ids({one: at for one, at in places.items() if one != first}, question)
         lacking = await _lacking(asking, shown.values())
         brought: set[bytes] = set()
 
@@ -113,7 +110,7 @@ class Audits:
                 await route.take([message])
 
         wanted = set[bytes]().union(*lacking.values())
-        is_whole = await self._questions.bring(audit.day, trunk, shown, wanted, take)
+        is_whole = await self._questions.bring(audit.day, trunk, places, shown, wanted, take)
         sure = shown_by_most(shown)
         for name, route in asking.items():
             came = {one for one in lacking[name] & brought if route.wanted.knows(one)}

@@ -10,10 +10,9 @@ from collections.abc import Callable, Collection
 
 import trio
 
-from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
+from hushcast_overlay.keepers.keeper_questions import KeeperQuestions, Places
 from hushcast_overlay.routes.dropper import Dropper
 from hushcast_overlay.shards.shards import Shards
-from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.keeper_frames import AskKept
 from hushcast_runtime.carriers.carrier import Handover
@@ -23,7 +22,7 @@ from hushcast_runtime.context import Context
 ASKED = 2  # keepers of one look that answer; of one that is silent another is asked in its place
 MAX_PRETENDED = 256  # probes that wait for their look; more are not looked for
 
-KeepersOf = Callable[[int, bytes], Collection[RelayId]]
+PlacesOf = Callable[[int, bytes], Places]
 """Returns the keepers of a day's trunk, none where they are not known."""
 
 
@@ -32,13 +31,13 @@ class KeptLooks:
 
     def __init__(
         self,
-        keepers: KeepersOf,
+        places: PlacesOf,
         dropper: Dropper,
         questions: KeeperQuestions,
         shards: Shards,
         context: Context,
     ) -> None:
-        self._keepers = keepers
+        self._places = places
         self._dropper = dropper
         self._questions = questions
         self._shards = shards
@@ -51,19 +50,20 @@ class KeptLooks:
         """Tell whether the keepers are known, and keep it all: of a wide topic each shard has its own."""
         trunk = message.tokens[0]
         whole = len(self._shards.copies(message.day, trunk, width)) == 1
-        return whole and len(self._keepers(message.day, trunk)) > 0
+        return whole and len(self._places(message.day, trunk)) > 0
 
     async def look(self, message: Message, since: float) -> Looked:
         """Ask two keepers for what came in the epoch, or on the day if it was dropped in another one."""
         calendar, trunk = self._shards.calendar, message.tokens[0]
         epoch = calendar.epoch(self._env.now())
         question = AskKept(message.day, trunk, epoch if calendar.epoch(since) == epoch else None)
-        keepers = list(self._keepers(message.day, trunk))
-        left = self._env.sample(keepers, len(keepers))
+        places = self._places(message.day, trunk)
+        left = self._env.sample(list(places), len(places))
         answered = shown = 0
         while left and answered < ASKED:
             self._counters.add("keepers_looked_at")
-            for ids in (await self._questions.ids([left.pop()], question)).values():
+            keeper = left.pop()
+            for ids in (await self._questions.ids({keeper: places[keeper]}, question)).values():
                 answered += 1
                 shown += message.id in ids
         return Looked(answered, shown)

@@ -15,18 +15,23 @@ from hushcast_directory.client.roster_source import RosterSource
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.shards.shard_reader import READING, ShardReader
 from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Network, Relay
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId, encode
+from hushcast_protocol.shards.candidates import CandidateList, read_candidates
 from hushcast_protocol.shards.guides import Guide, read_whole_piece
 from hushcast_protocol.shards.shard_requests import (
+    AskCandidates,
     AskLeaf,
     AskPiece,
     AskSlice,
-    ShardAnswer,
+    PartAnswer,
+    PartRequest,
     ShardRequest,
     ShardUnavailable,
+    ShownCandidates,
     ShownLeaf,
     ShownPiece,
     ShownSlice,
@@ -97,7 +102,7 @@ class ShardFetcher:
     ) -> tuple[Leaf, ShownLeaf]:
         """Return the leaf of a shard that a head of an epoch stands for with `sharding`."""
 
-        def read(answer: ShardAnswer) -> tuple[Leaf, ShownLeaf]:
+        def read(answer: PartAnswer) -> tuple[Leaf, ShownLeaf]:
             if not isinstance(answer, ShownLeaf):
                 raise DecodeError("another part of a network was shown than the leaf asked for")
             return read_leaf(answer.leaf, answer.path, sharding, shard), answer
@@ -109,7 +114,7 @@ class ShardFetcher:
     ) -> tuple[Shard, ShownSlice]:
         """Return the relays of a shard by a checked leaf of it."""
 
-        def read(answer: ShardAnswer) -> tuple[Shard, ShownSlice]:
+        def read(answer: PartAnswer) -> tuple[Shard, ShownSlice]:
             if not isinstance(answer, ShownSlice):
                 raise DecodeError("another part of a network was shown than the slice asked for")
             return self.reading.slice(answer, leaf, sharding, self._network)
@@ -121,12 +126,24 @@ class ShardFetcher:
     ) -> tuple[Parts, ShownPiece]:
         """Return the guides of each shard of a piece."""
 
-        def read(answer: ShardAnswer) -> tuple[Parts, ShownPiece]:
+        def read(answer: PartAnswer) -> tuple[Parts, ShownPiece]:
             if not isinstance(answer, ShownPiece):
                 raise DecodeError("another part of a network was shown than the piece of the guide asked for")
             return read_whole_piece(answer.body, answer.path, sharding, number), answer
 
         return self._counted(await self._fetch(AskPiece(sharding.day, number), read, whom))
+
+    async def candidates(self, told: CandidateRoot, shard: int) -> CandidateList:
+        """Return a candidate list, from an authority."""
+
+        def read(answer: PartAnswer) -> CandidateList:
+            if not isinstance(answer, ShownCandidates):
+                raise DecodeError("another part of a network was shown than the candidates asked for")
+            return read_candidates(answer.body, answer.path, told, shard)
+
+        found = await self._ask_authorities(AskCandidates(told.day, shard), read)
+        self._counters.add("bytes_fetched", len(encode(found)))
+        return found
 
     def _counted(self, taken: tuple[T, ShownT]) -> tuple[T, ShownT]:
         self._counters.add("bytes_fetched", len(encode(taken[1])))
@@ -143,7 +160,7 @@ class ShardFetcher:
                 del known[day]
 
     async def _fetch(
-        self, request: ShardRequest, read: Callable[[ShardAnswer], T], whom: Iterable[ShardContact]
+        self, request: ShardRequest, read: Callable[[PartAnswer], T], whom: Iterable[ShardContact]
     ) -> T:
         relays = self._in_turn(request.day, whom)
         if relays:
@@ -161,7 +178,7 @@ class ShardFetcher:
         return sorted(usable, key=lambda asked: asked.relay in silent)[:MOST_ASKED]
 
     async def _ask_relays(
-        self, request: ShardRequest, read: Callable[[ShardAnswer], T], relays: list[ShardContact]
+        self, request: ShardRequest, read: Callable[[PartAnswer], T], relays: list[ShardContact]
     ) -> list[T]:
         """Return what the first of them shows that is right; nothing if none does."""
         found: list[T] = []
@@ -185,7 +202,7 @@ class ShardFetcher:
                     self._pass_over(request.day, asked.relay)
         return found
 
-    async def _ask(self, asked: ShardContact, request: ShardRequest, read: Callable[[ShardAnswer], T]) -> T:
+    async def _ask(self, asked: ShardContact, request: ShardRequest, read: Callable[[PartAnswer], T]) -> T:
         try:
             answer = await self._connector.ask(
                 asked.relay, asked.address, request, decode_shard_answer, ANSWER_TIMEOUT
@@ -209,7 +226,7 @@ class ShardFetcher:
         """Ask a relay that did not answer behind all others from now on."""
         self._silent.setdefault(day, set()).add(relay)
 
-    async def _ask_authorities(self, request: ShardRequest, read: Callable[[ShardAnswer], T]) -> T:
+    async def _ask_authorities(self, request: PartRequest, read: Callable[[PartAnswer], T]) -> T:
         taken: list[T] = []
         await self._source.ask(request, lambda answer: taken.append(read(answer)))
         return taken[0]

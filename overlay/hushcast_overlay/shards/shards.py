@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 import trio
 
@@ -16,6 +16,7 @@ from hushcast_overlay.shards.shard_fetcher import ShardFetcher
 from hushcast_overlay.shards.shard_keeper import ShardKeeper
 from hushcast_overlay.shards.shard_server import ShardServer
 from hushcast_protocol.authorities.beacon import DRAWN
+from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.keeping_rule import KeepingRule
@@ -23,6 +24,7 @@ from hushcast_protocol.base.roster import Network, Relay
 from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.assignment import copies_of_topic, shard_of_topic
+from hushcast_protocol.shards.candidates import CandidateList
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.store import Store
@@ -165,6 +167,17 @@ class Shards:
             return whole
         return (await self._keeper.find(sharding, shard_of_topic(trunk, copy, sharding.bits))).near
 
+    async def candidates(self, told: CandidateRoot, shard: int) -> CandidateList:
+        """Return who may be a keeper in a shard of a day, as authorities show it; raises as `find`."""
+        return await self._fetching.candidates(told, shard)
+
+    def own_number(self, day: int) -> int | None:
+        """Return in which shard this daemon's own relay is on a day by its name; `None` for a client."""
+        sharding = self.sharding(day)
+        if sharding is None:
+            return None if self._us is None else 0
+        return self._keeper.own_shard(sharding)
+
     def own(self, day: int) -> Neighbourhood | None:
         """Return the relays that this daemon's own relay is among on a day, if they are held.
 
@@ -175,12 +188,6 @@ class Shards:
             return self._whole()
         kept = self._own_kept(sharding)
         return kept.near if kept is not None and self._us in kept.seated else None
-
-    def home(self, day: int) -> tuple[Sharding, int, Collection[RelayId]] | None:
-        """Return the cut of a day, this daemon's own shard in it, and whom its slice lists, if it is held."""
-        sharding = self.sharding(day)
-        kept = self._own_kept(sharding) if sharding is not None else None
-        return (sharding, kept.number, kept.seated) if sharding is not None and kept is not None else None
 
     def is_seated(self, relay: RelayId, day: int) -> bool:
         """Tell whether this daemon's own relay is listed among its neighbours of a day."""

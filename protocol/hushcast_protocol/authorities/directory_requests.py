@@ -18,11 +18,12 @@ from hushcast_protocol.base.key_handovers import MAX_HANDOVERS
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_ROSTER, RosterEntry
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder
+from hushcast_protocol.shards.candidates import MAX_CANDIDATES
 from hushcast_protocol.shards.shard_requests import (
     MAX_SHARD_ANSWER,
     MAX_SHARD_REQUEST,
-    ShardAnswer,
-    ShardRequest,
+    PartAnswer,
+    PartRequest,
 )
 
 WAITING = 44  # bytes of a relay that waits
@@ -30,7 +31,7 @@ MAX_DIRECTORY_REQUEST = 1024  # bytes; a descriptor has about 300, work about 70
 # bytes: what a roster has, those that wait, the heads by which the newest is followed, and 4 KiB
 MAX_DIRECTORY_ANSWER = MAX_ROSTER + MAX_WAITING * WAITING + (MAX_TURNS + 2) * MAX_CERTIFIED + 4096
 assert MAX_SHARD_REQUEST <= MAX_DIRECTORY_REQUEST
-assert MAX_SHARD_ANSWER <= MAX_DIRECTORY_ANSWER
+assert max(MAX_SHARD_ANSWER, MAX_CANDIDATES + 1024) <= MAX_DIRECTORY_ANSWER
 
 
 class RegisterRelay(Wire, frozen=True, tag="register"):
@@ -91,8 +92,8 @@ class DirectoryRefusal(Wire, frozen=True, tag="refused"):
     reason: Annotated[str, msgspec.Meta(max_length=256, pattern=r"^[ -~]*\Z")]
 
 
-DirectoryRequest = RegisterRelay | Fetch | ShardRequest
-DirectoryAnswer = RelayRegistered | Rosters | KeySuccession | HeadAnswer | DirectoryRefusal | ShardAnswer
+DirectoryRequest = RegisterRelay | Fetch | PartRequest
+DirectoryAnswer = RelayRegistered | Rosters | KeySuccession | HeadAnswer | DirectoryRefusal | PartAnswer
 
 decode_directory_request: Callable[[bytes], DirectoryRequest] = decoder(
     DirectoryRequest, "request", MAX_DIRECTORY_REQUEST

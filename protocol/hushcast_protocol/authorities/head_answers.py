@@ -63,7 +63,16 @@ def roster_of(agreed: HeadAnswer, network: Network) -> Roster:
         raise DecodeError("an answer lists the relays of a network in shards")
     digest = head_digest(certified.head)
     keeping = head.authorities.keeping
-    return Roster(network, head.epoch, head.previous, digest, relays, shards=inside.shards, keeping=keeping)
+    return Roster(
+        network,
+        head.epoch,
+        head.previous,
+        digest,
+        relays,
+        shards=inside.shards,
+        keeping=keeping,
+        candidates=inside.candidates,
+    )
 
 
 def _listed(agreed: HeadAnswer, epoch: int, root: bytes, network: Network) -> dict[RelayId, Relay]:

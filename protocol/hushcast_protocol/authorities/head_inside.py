@@ -14,6 +14,7 @@ from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.authorities.heads import MAX_HEAD, Head
 from hushcast_protocol.authorities.listing import MAX_DRAWN
 from hushcast_protocol.base import wires
+from hushcast_protocol.base.candidate_root import CandidateRoots
 from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
@@ -61,6 +62,8 @@ class HeadInside(Wire, frozen=True, tag="inside"):
     """Who cast two ballots for this epoch."""
     shards: Annotated[tuple[Sharding, ...], msgspec.Meta(max_length=MAX_DRAWN)] = ()
     """The shards of now and those to come, as far as the network is cut, by day."""
+    candidates: CandidateRoots = ()
+    """Who may be a keeper on this day and on those before, as far as what was published on them is kept."""
 
 
 _decode: Callable[[bytes], HeadInside] = decoder(HeadInside, "head's inside", MAX_HEAD)

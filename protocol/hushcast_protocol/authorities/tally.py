@@ -11,6 +11,7 @@ import msgspec
 from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.beacon import advance, day_of
+from hushcast_protocol.authorities.candidate_days import candidate_roots
 from hushcast_protocol.authorities.head_inside import HeadInside, encode_inside, inside_of
 from hushcast_protocol.authorities.heads import AuthorityChange, CertifiedHead, Head, decode_head, head_digest
 from hushcast_protocol.authorities.listing import MAX_WAITING, ListedRelay, Listing, settle
@@ -132,7 +133,8 @@ def count(
         return None
     last = before.head
     authorities = in_charge_after(last, epoch, authorities)
-    drawn_before = None if last is None else (last.epoch, inside_of(last).draw)
+    told_before = None if last is None else (last.epoch, inside_of(last))
+    drawn_before = None if told_before is None else (told_before[0], told_before[1].draw)
     draw = advance(drawn_before, network, epoch, authorities, ballots)
     # One of an earlier day stays for shards; nobody is seated by an order that has been known for days.
     drawn = None if draw.today is None or draw.today.day != day_of(epoch) else draw.today.value
@@ -144,7 +146,12 @@ def count(
     shards = drawn_by(network, held, epoch, listing.seats, fresh, size)
     listing = msgspec.structs.replace(listing, shards=shards)
     inside = HeadInside(
-        listing.root, len(listing.seats), draw, tuple(sorted(faults)), shardings_of(network, listing)
+        listing.root,
+        len(listing.seats),
+        draw,
+        tuple(sorted(faults)),
+        shardings_of(network, listing),
+        candidate_roots(network, told_before, before.digest, listing, authorities.keeping),
     )
     change = _change(last, epoch, authorities, ballots.values())
     said = encode_inside(inside, authorities.wire)

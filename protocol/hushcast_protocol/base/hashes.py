@@ -110,6 +110,7 @@ class Domain(bytes, Enum):
     CIRCLE_SEAL = b"hc.circle-seal"
     INVITATION = b"hc.invitation"
     KEEPER_DAY = b"hc.keeper-day"
+    CANDIDATES = b"hc.candidates"
     KEEPER = b"hc.keeper"
     AUDIT = b"hc.audit"
     PLACE_SOURCE = b"hc.place-source"

@@ -11,6 +11,7 @@ from nacl.bindings import crypto_scalarmult
 from nacl.exceptions import CryptoError
 
 from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH, Calendar
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
@@ -106,6 +107,8 @@ class Roster:
     """Of the days that the epoch's head tells of, where the network is cut."""
     keeping: KeepingRule = field(default=NOTHING_KEPT, kw_only=True)
     """What its relays keep of what is published, by the rules of the epoch's head."""
+    candidates: tuple[CandidateRoot, ...] = field(default=(), kw_only=True)
+    """Who may be a keeper on the epoch's day and on those before, in ascending order."""
 
     @property
     def origins(self) -> list[RelayId]:

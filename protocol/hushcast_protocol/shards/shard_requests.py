@@ -1,5 +1,7 @@
 """What is asked of shards, and the answers: the same to a relay that serves them and to an authority.
 
+Authorities alone are asked for candidate lists, of a day that is whole, too.
+
 Nothing here is signed: whoever asks checks each answer against the head that it holds.
 """
 
@@ -12,6 +14,7 @@ import msgspec
 
 from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder
+from hushcast_protocol.shards.candidates import MAX_CANDIDATES
 from hushcast_protocol.shards.guides import MAX_PIECE, PIECE_BITS
 from hushcast_protocol.shards.slices import MAX_LEAF, MAX_SLICE, ShardNumber
 
@@ -72,8 +75,25 @@ class ShardUnavailable(Wire, frozen=True, tag="not-shown"):
     """This end does not have what was asked for, or serves too many already."""
 
 
+class AskCandidates(Wire, frozen=True, tag="ask-candidates"):
+    """Ask an authority for the candidate list of a shard on a day."""
+
+    day: Counter
+    shard: ShardNumber
+
+
+class ShownCandidates(Wire, frozen=True, tag="shown-candidates"):
+    """A candidate list as encoded, and its path to the root in heads."""
+
+    body: Annotated[bytes, msgspec.Meta(max_length=MAX_CANDIDATES)]
+    path: MerklePath
+
+
 ShardRequest = AskLeaf | AskSlice | AskPiece
 ShardAnswer = ShownLeaf | ShownSlice | ShownPiece | ShardUnavailable
+PartRequest = ShardRequest | AskCandidates
+"""What an authority is asked for."""
+PartAnswer = ShardAnswer | ShownCandidates
 
 decode_shard_request: Callable[[bytes], ShardRequest] = decoder(
     ShardRequest, "request for a shard", MAX_SHARD_REQUEST

@@ -22,11 +22,11 @@ from hushcast_protocol.authorities.directory_requests import (
 from hushcast_protocol.authorities.heads import CertifiedHead, decode_head
 from hushcast_protocol.base.roster import Network, RosterBody, sign_roster
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.shards.shard_requests import AskPiece, ShardAnswer, ShardRequest, ShardUnavailable
+from hushcast_protocol.shards.shard_requests import AskPiece, PartAnswer, PartRequest, ShardUnavailable
 
 REMEMBERED = 6  # answers of the past that it shows again
 
-Honest = Callable[[Fetch | ShardRequest], HeadAnswer | DirectoryRefusal | ShardAnswer]
+Honest = Callable[[Fetch | PartRequest], HeadAnswer | DirectoryRefusal | PartAnswer]
 """Returns what an honest authority answers."""
 MadeUp = Callable[[int], CertifiedHead]
 """Returns a head of an epoch that only faulty authorities signed."""
@@ -73,7 +73,7 @@ class FaultyAnswers:
     def answer(self, seed: Seed, request: DirectoryRequest) -> DirectoryAnswer | None:
         """Return what one of them answers, `None` for silence."""
         shown: DirectoryAnswer | None = None
-        if isinstance(request, ShardRequest):
+        if isinstance(request, PartRequest):
             way = self._random.choice(ASKED)
             if way is not FaultyAnswer.SILENT:
                 shown = self._honest(_beside(request)) if way is FaultyAnswer.OTHER else ShardUnavailable()
@@ -108,7 +108,7 @@ class FaultyAnswers:
         return Rosters(sign_roster(seed, body), False)
 
 
-def _beside(request: ShardRequest) -> ShardRequest:
+def _beside(request: PartRequest) -> PartRequest:
     """Ask for another shard, or for another piece of the guide."""
     if isinstance(request, AskPiece):
         return msgspec.structs.replace(request, number=request.number ^ 1)

@@ -70,8 +70,14 @@ class HandIns:
         self._send(sends)
 
     def pass_on(self, message: Message, keepers: Iterable[RelayId]) -> None:
-        """Hand what this relay fetched as a host in to keepers that did not show it; durable soon."""
-        sends = [HopMessage(keeper_hop(one), message) for one in keepers if one != self._relay]
+        """Hand what this relay fetched as a host in to keepers that did not show it; durable soon.
+
+        Those of another shard, or of a day that is over, take it from nobody who is a stranger there.
+        """
+        near = self._lists.keepers(message.day, message.tokens[0])
+        sends = [
+            HopMessage(keeper_hop(one), message) for one in keepers if one != self._relay and one in near
+        ]
         if sends and self._has_room(len(message.body) * len(sends)):
             self._send(sends)
 

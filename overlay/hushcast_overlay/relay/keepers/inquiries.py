@@ -6,7 +6,7 @@ box is there. What a box lacks is put into it as any message is; a keeper that d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 
 import trio
 
@@ -15,6 +15,7 @@ from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
 from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks, windows
 from hushcast_overlay.relay.keepers.hand_ins import HandIns
 from hushcast_overlay.relay.next_hops import NextHops
+from hushcast_overlay.shards.shard_keeper import FAILURES
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import Message
@@ -22,6 +23,7 @@ from hushcast_protocol.overlay.box_frames import SoughtTrunk
 from hushcast_protocol.overlay.hops import box_hop
 from hushcast_protocol.overlay.keeper_frames import AskKept
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.storage.spool import Spool
 
 FIRST, LAST = 0.05, 0.75  # shares of an epoch between which the one before is asked for: clocks differ
@@ -74,9 +76,14 @@ class Inquiries:
         for one in come:
             if one.day in open_days:
                 self._spawn(self._ask_at_once, one.day, one.trunk)
-            if (one.day, one.trunk) not in self._under_way:
-                self._begin(one.day, one.trunk, self._pause())
-        self._spawn(self._look_back, [one for one in come if one.is_whole])
+        fresh = {(one.day, one.trunk) for one in come} - self._under_way
+        gone_by = {(one.day, one.trunk) for one in come if one.is_whole and one.day < open_days.start}
+        for day, trunk in sorted(fresh - gone_by):
+            self._begin(day, trunk, self._pause())
+        self._under_way |= (
+            fresh  # a day gone by is followed once its turn was: else it came before older ones
+        )
+        self._spawn(self._look_back, [one for one in come if one.is_whole], fresh & gone_by)
 
     def _begin(self, day: int, trunk: bytes, pause: float) -> None:
         self._under_way.add((day, trunk))
@@ -107,10 +114,12 @@ class Inquiries:
             await trio.sleep(pause)
             await self._ask(day, trunk, self._calendar.epoch(self._env.now()), self._sought.boxes(day, trunk))
 
-    async def _look_back(self, trunks: list[SoughtTrunk]) -> None:
+    async def _look_back(self, trunks: list[SoughtTrunk], fresh: Container[tuple[int, bytes]]) -> None:
         """Ask for what came before; what is not had now is asked for again each epoch."""
         for one in trunks:
             await self._catch_up(one.day, one.trunk)
+            if (one.day, one.trunk) in fresh:
+                self._begin(one.day, one.trunk, self._pause())
             await trio.sleep(self._env.uniform(0.0, LONGEST_PAUSE))
 
     async def _catch_up(self, day: int, trunk: bytes) -> None:
@@ -143,7 +152,14 @@ class Inquiries:
 
         It is not where no keeper answers, or there is more than one round may bring.
         """
-        shown = await self._questions.ids(self._lists.shown_by(day, trunk), AskKept(day, trunk, epoch))
+        try:
+            places = await self._lists.places(day, trunk)
+        except FAILURES as error:
+            log.info("it is not known whom to ask", reason=str(error))
+            return False
+        if not places:
+            return places is not None  # nobody keeps, or it is not known who does
+        shown = await self._questions.ids(places, AskKept(day, trunk, epoch))
         lacking = {one for ids in shown.values() for one in ids if self._sought.lacking(boxes, day, one)}
 
         async def take(message: Message, without: Collection[RelayId]) -> None:
@@ -151,7 +167,7 @@ class Inquiries:
             if len(shown) - len(without) > 1:  # what one alone shows may be its own invention
                 self._hand_ins.pass_on(message, without)
 
-        is_whole = await self._questions.bring(day, trunk, shown, lacking, take)
+        is_whole = await self._questions.bring(day, trunk, places, shown, lacking, take)
         await self._spool.durable()
         return bool(shown) and is_whole
 
