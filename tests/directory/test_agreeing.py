@@ -241,6 +241,22 @@ async def test_what_is_kept_is_a_rule_of_the_set(profile: str, said: str, agreed
     assert sitting.authorities.keeping == agreed
 
 
+def test_where_several_directories_agree_relays_keep_unless_they_say_that_none_does() -> None:
+    keys = [seed.public().hex() for seed in SEEDS[:3]]
+    sitting = written(*keys).sitting(SEEDS[0].public())
+    assert sitting is not None
+    assert sitting.authorities.keeping == KeepingRule(6, 14)
+    members = ", ".join(f'{{key = "{key}", address = "127.0.0.1:{n + 1}"}}' for n, key in enumerate(keys))
+    for said, profile in (("keepers = 0\n", "hardened"), ("", "paper")):
+        text = (
+            f'{BEGIN}transport = "tcp"\n{NAMED}profile = "{profile}"\n[authorities]\nquorum = 2\n{said}'
+            f"members = [{members}]\n"
+        )
+        sitting = parse_settings(text.encode(), "file", DirectorySettings).sitting(SEEDS[0].public())
+        assert sitting is not None
+        assert sitting.authorities.keeping == NOTHING_KEPT
+
+
 async def test_settings_that_do_not_hold_say_what_is_wrong() -> None:
     keys = [seed.public().hex() for seed in SEEDS[:3]]
     with pytest.raises(UsageError, match="own key is not among them"):

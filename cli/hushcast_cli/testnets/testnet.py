@@ -68,7 +68,7 @@ def testnet() -> None:
     "--keepers",
     type=click.IntRange(0, MAX_KEEPERS),
     metavar="K",
-    help="With --authorities: relays that keep what is published on a topic, a third at most.  [default: 0]",
+    help="With --authorities: relays that keep what is published on a topic, a third at most.  [default: 6]",
 )
 @click.option(
     "--proxies",

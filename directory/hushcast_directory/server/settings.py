@@ -54,7 +54,7 @@ class SetSection(Section, frozen=True, kw_only=True):
     shard_size: Annotated[int, msgspec.Meta(ge=0, le=SHARD_SIZE)] | None = None
     """Relays of a shard in the mean, where there are more than 1.41 times as many; 0: never cut."""
 
-    keepers: Annotated[int, msgspec.Meta(ge=0, le=MAX_KEEPERS)] = 0
+    keepers: Annotated[int, msgspec.Meta(ge=0, le=MAX_KEEPERS)] | None = None
     """Relays that keep what is published on a trunk and day; 0: none."""
     kept_days: Annotated[int, msgspec.Meta(ge=1, le=MAX_DAYS_KEPT)] = MAX_DAYS_KEPT
     """For how many days after its own."""
@@ -68,10 +68,16 @@ class SetSection(Section, frozen=True, kw_only=True):
         return Authorities.of(members, self.quorum, admission, size, keeping)
 
     def _keeping(self, key: str, profile: str) -> KeepingRule:
-        """Return the rule; in profile `paper` nothing waits for who is not there."""
-        if self.keepers and PROFILES[profile].root is Root.LISTED:
+        """Return the rule; in profile `paper` nothing waits for who is not there.
+
+        A directory that is alone can try out who the keepers are, so nobody keeps unless it says so.
+        """
+        has_listed_roots = PROFILES[profile].root is Root.LISTED
+        if self.keepers and has_listed_roots:
             raise UsageError(f"{key}.keepers: in a network of profile {profile} no relay keeps: write 0")
-        return KeepingRule(self.keepers, self.kept_days)
+        if self.keepers is not None:
+            return KeepingRule(self.keepers, self.kept_days)
+        return KeepingRule(0 if has_listed_roots or len(self.members) == 1 else MAX_KEEPERS, self.kept_days)
 
     def _shard_size(self, key: str, profile: str) -> int:
         """Return the size; in profile `paper` a subscriber's relay is in its own tree, so all are in one."""
