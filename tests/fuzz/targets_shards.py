@@ -13,6 +13,8 @@ from hushcast_protocol.base.roster import descriptor_digest, guide_digest, read_
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import decoder
+from hushcast_protocol.overlay.keepers import KeeperDraws
+from hushcast_protocol.shards.candidates import MAX_CANDIDATES, CandidateDay, CandidateList, read_candidates
 from hushcast_protocol.shards.guides import MAX_PIECE, Piece, piece_digest, read_piece
 from hushcast_protocol.shards.shard_cut import Cut, Leaves, cut
 from hushcast_protocol.shards.slices import (
@@ -114,6 +116,44 @@ def _pieces() -> list[bytes]:
     return [body for body in (network_in_two()[0].piece(0, descriptors().get),) if body is not None]
 
 
+def _candidate_days() -> list[CandidateDay]:
+    """The days of two networks: one in two shards, one that is whole."""
+    shards = tuple(tuple((relay, known) for relay, known, _ in one) for one in network_in_two()[0].shards)
+    return [CandidateDay(3, 6, bytes(32), shards), CandidateDay(3, 6, bytes(32), shards[:1])]
+
+
+def _candidate_lists() -> list[bytes]:
+    bodies = [
+        made.shown(shard, descriptors().get)
+        for made in _candidate_days()
+        for shard in range(len(made.shards))
+    ]
+    return [body for body in bodies if body is not None]
+
+
+def _candidates(data: bytes) -> object:
+    """A list is taken as what was agreed on alone; what is taken draws keepers of its own relays."""
+    cut_day, whole_day = _candidate_days()
+    found = _decode_candidates(data)
+    for made, shard in ((cut_day, 0), (cut_day, 1), (whole_day, 0)):
+        try:
+            read = read_candidates(data, made.tree.path(shard), made.root, shard)
+        except PeerError:
+            assert data != made.shown(shard, descriptors().get)
+        else:
+            assert read == found
+            assert (
+                tuple((one.relay, guide_digest(one.address, one.inner)) for one in read.relays)
+                == (made.shards[shard])
+            )
+            draws = KeeperDraws(read)
+            assert all(draws.address(keeper) for keeper in draws.of(bytes(16)))
+    return found
+
+
+_decode_candidates = decoder(CandidateList, "candidate list", MAX_CANDIDATES)
+
+
 def _slices() -> list[bytes]:
     bodies = [network_in_two()[0].slice(shard, descriptors().get) for shard in range(2)]
     return [body for body in bodies if body is not None]
@@ -129,4 +169,5 @@ TARGETS = [
     ),
     Target("shard-slice", _slice, _slices, (PeerError,), mutate_packed, weight=5),
     Target("shard-piece", _piece, _pieces, (PeerError,), mutate_packed),
+    Target("candidate-list", _candidates, _candidate_lists, (PeerError,), mutate_packed),
 ]

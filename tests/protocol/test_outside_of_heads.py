@@ -199,9 +199,11 @@ def test_a_head_that_was_written_once_is_read_for_ever() -> None:
     admission = SeatAdmission(20, 20, True, 8)
     authorities = members(3, 2, admission=admission)
     change = AuthorityChange(FIRST + 48, members(5, 3))
-    body = encode(head_told(NETWORK.id, FIRST, GENESIS, authorities, change, count=7))
+    told = head_told(NETWORK.id, FIRST, GENESIS, authorities, change, count=7)
+    *inside, _ = msgspec.msgpack.decode(told.inside)  # which told of no candidates then
+    body = encode(msgspec.structs.replace(told, inside=msgspec.msgpack.encode(inside)))
     assert encode(signed(body, FIRST)) == golden
     (found,) = decode_frame(encode(Heads((signed(body, FIRST),)))).heads
     head = check_certified(found, NETWORK.id, THREE)
     assert (head.epoch, head.change, head.authorities.admission) == (FIRST, change, admission)
-    assert inside_of(head).count == 7
+    assert (inside_of(head).count, inside_of(head).candidates) == (7, ())
