@@ -9,6 +9,7 @@ from kept_network import all_kept, ask, has, keepers_of
 from owner_end import OwnerEnd, drop, message
 from small_network import EPOCH_SECONDS, Node, until
 
+from hushcast_overlay.relay.keepers import candidate_lists
 from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.keeper_frames import AskKeptMessages
@@ -60,6 +61,24 @@ async def test_each_shard_keeps_its_own_over_a_midnight_and_a_restart() -> None:
         await kept[0][1][0].restart()
         for one, keepers in kept:
             assert all(has(keeper, one) for keeper in keepers)
+
+
+@pytest.mark.slow
+async def test_whoever_has_a_relay_look_into_many_shards_does_not_take_its_own_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(candidate_lists, "MAX_LISTS", 1)
+    async with cut_network(clients=1, keeping=KeepingRule(6)) as net:
+        assert net.is_cut(net.today)
+        one = message(net.today)
+        await until(lambda: all(keepers_of(net, one, relay) for relay in net.relays), 60, "all know")
+        for relay in net.relays:
+            assert relay.daemon.overlay.relay is not None
+            lists, drawn = relay.daemon.overlay.relay.candidates, keepers_of(net, one, relay)
+            for number in range(8):
+                assert await lists.places(net.today, bytes([number]) * 16)
+            assert keepers_of(net, one, relay) == drawn
+            assert len(lists._held) <= 2, "its own, and the last one"
 
 
 @pytest.mark.slow

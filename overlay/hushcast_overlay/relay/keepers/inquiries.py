@@ -80,9 +80,7 @@ class Inquiries:
         gone_by = {(one.day, one.trunk) for one in come if one.is_whole and one.day < open_days.start}
         for day, trunk in sorted(fresh - gone_by):
             self._begin(day, trunk, self._pause())
-        self._under_way |= (
-            fresh  # a day gone by is followed once its turn was: else it came before older ones
-        )
+        self._under_way |= fresh  # a day gone by when its turn was: else it came before older ones
         self._spawn(self._look_back, [one for one in come if one.is_whole], fresh & gone_by)
 
     def _begin(self, day: int, trunk: bytes, pause: float) -> None:
