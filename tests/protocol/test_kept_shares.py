@@ -150,7 +150,7 @@ def test_large_bodies_through_all_origins_leave_the_small_ones() -> None:
     for number in range(2**30 // SCALE // MAX_BODY):
         keeper.hand_in(trunk(1), 1000 + number % 500, MAX_BODY)
     assert keeper.stays() == 1.0
-    for number in range(2**30 // SCALE // 8 // BODY):  # small ones take the day: docs/threat-model.md says so
+    for number in range(2**24 // SCALE // BODY):  # small ones take the day: docs/reliability.md says so
         keeper.hand_in(trunk(1), 1000 + number % 500)
     assert keeper.stays() < 0.2
 
