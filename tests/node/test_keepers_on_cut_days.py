@@ -9,7 +9,7 @@ from kept_network import all_kept, ask, has, keepers_of
 from owner_end import OwnerEnd, drop, message
 from small_network import EPOCH_SECONDS, Node, until
 
-from hushcast_overlay.relay.keepers import candidate_lists
+from hushcast_overlay.keepers import candidate_lists
 from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.keeper_frames import AskKeptMessages

@@ -192,7 +192,7 @@ class CandidateLists:
     def _hold(self, told: CandidateRoot, draws: KeeperDraws, shard: int) -> KeeperDraws:
         self._held[told.day, shard] = _Held(told, draws)
         self._held.move_to_end((told.day, shard))
-        # Whoever has this relay seek in many shards does not take from it by what it hands in, keeps and audits.
+        # Whoever has this relay seek in many shards does not take from it by what it hands in and keeps.
         others = [one for one, held in self._held.items() if one[1] != self._own_shard(held.told)]
         for one in others[: max(0, len(self._held) - MAX_LISTS)]:
             self._drop(one)
