@@ -125,7 +125,7 @@ async def test_directories_are_upgraded_one_by_one_beside_one_that_lies(
                 assert len(made.heads(epoch)) == 1, "one, in every epoch"
             head = newest(upgraded[0])
             assert (head.epoch, head.authorities.wire) == (made.epoch, 2)
-            assert head.inside.startswith(b"\x97\xa8inside/2")
+            assert head.inside.startswith(b"\x98\xa8inside/2")
             assert inside_of(head).count == 3
         assert newest(last).authorities.wire == 2, "it follows what it cannot read"
         await last.kill()
