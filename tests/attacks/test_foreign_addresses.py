@@ -29,11 +29,13 @@ def foreign_by_tcp(monkeypatch: pytest.MonkeyPatch) -> list[Address]:
     """Have whatever is no address in memory dialled by the `tcp` transport; what was is in the list."""
     near, dialled = MemoryTransport.connect, list[Address]()
 
-    async def connect(self: MemoryTransport, address: Address, isolation: str) -> trio.abc.Stream:
+    async def connect(
+        self: MemoryTransport, address: Address, isolation: str, ahead: bytes = b""
+    ) -> trio.abc.Stream:
         if address.endswith(".memory:1"):
-            return await near(self, address, isolation)
+            return await near(self, address, isolation, ahead)
         dialled.append(address)
-        return await TcpTransport().connect(address, isolation)
+        return await TcpTransport().connect(address, isolation, ahead)
 
     monkeypatch.setattr(MemoryTransport, "connect", connect)
     return dialled

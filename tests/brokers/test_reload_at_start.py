@@ -56,8 +56,8 @@ class SlowTransport:
         await self.may_listen.wait()
         return await self._inner.listen(seed, previous)
 
-    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
-        return await self._inner.connect(address, isolation)
+    async def connect(self, address: Address, isolation: str, ahead: bytes = b"") -> trio.abc.Stream:
+        return await self._inner.connect(address, isolation, ahead)
 
 
 class World:

@@ -136,9 +136,9 @@ async def test_each_pseudonym_and_publication_has_a_circuit_of_its_own() -> None
         transport = node.daemon.transport
         inner = transport.connect
 
-        async def connect(address, isolation):  # type: ignore[no-untyped-def]
+        async def connect(address, isolation, ahead=b""):  # type: ignore[no-untyped-def]
             circuits.append(isolation)
-            return await inner(address, isolation)
+            return await inner(address, isolation, ahead)
 
         node.daemon.central._links._transport = transport
         transport.connect = connect

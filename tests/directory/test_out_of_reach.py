@@ -18,11 +18,13 @@ STRANGE = 77  # the relay's number
 async def test_an_address_out_of_reach_ends_no_authority(monkeypatch: pytest.MonkeyPatch) -> None:
     near, dialled = MemoryTransport.connect, list[Address]()
 
-    async def connect(self: MemoryTransport, address: Address, isolation: str) -> trio.abc.Stream:
+    async def connect(
+        self: MemoryTransport, address: Address, isolation: str, ahead: bytes = b""
+    ) -> trio.abc.Stream:
         if address.endswith(".memory:1"):
-            return await near(self, address, isolation)
+            return await near(self, address, isolation, ahead)
         dialled.append(address)
-        return await TcpTransport().connect(address, isolation)
+        return await TcpTransport().connect(address, isolation, ahead)
 
     monkeypatch.setattr(MemoryTransport, "connect", connect)
     async with authority_bench(3, 2) as made:

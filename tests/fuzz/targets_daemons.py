@@ -73,6 +73,7 @@ from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import accept_channel
+from hushcast_runtime.transports.streams import say_ahead
 
 
 class _Records:
@@ -201,10 +202,10 @@ class _Transport:
     def __init__(self, ours: Any = None) -> None:
         self._ours = ours
 
-    async def connect(self, address: Any, isolation: str) -> Any:
+    async def connect(self, address: Any, isolation: str, ahead: bytes = b"") -> Any:
         if self._ours is None:
             raise TransportError("nothing there")
-        return self._ours
+        return await say_ahead(self._ours, ahead)
 
 
 async def _asked(data: bytes) -> None:

@@ -9,6 +9,7 @@ import trio
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.transports.base import Listener, StreamHandler, Transport
+from hushcast_runtime.transports.streams import say_ahead
 
 
 class Gate:
@@ -89,8 +90,9 @@ class ProcessTransport:
         self.listeners.append(listener)
         return listener
 
-    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
-        return GatedStream(await self._inner.connect(address, isolation), self._gate)
+    async def connect(self, address: Address, isolation: str, ahead: bytes = b"") -> trio.abc.Stream:
+        stream = GatedStream(await self._inner.connect(address, isolation), self._gate)
+        return await say_ahead(stream, ahead)
 
     async def die(self) -> None:
         with trio.CancelScope(shield=True):

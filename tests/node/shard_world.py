@@ -372,9 +372,9 @@ class _Noting:
         self.listen = inner.listen
         self.vanish = inner.vanish
 
-    async def connect(self, address: Any, isolation: str) -> trio.abc.Stream:
+    async def connect(self, address: Any, isolation: str, ahead: bytes = b"") -> trio.abc.Stream:
         self._connected.append((self._env.now(), address, isolation))
-        stream: trio.abc.Stream = await self._inner.connect(address, isolation)
+        stream: trio.abc.Stream = await self._inner.connect(address, isolation, ahead)
         return stream
 
 

@@ -27,7 +27,7 @@ class Asked:
         self.previous.append(previous)
         return await TcpTransport().listen(seed, previous)
 
-    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+    async def connect(self, address: Address, isolation: str, ahead: bytes = b"") -> trio.abc.Stream:
         raise NotImplementedError
 
 

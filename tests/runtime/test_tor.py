@@ -228,7 +228,7 @@ async def test_a_service_that_is_lost_while_slow_directories_are_awaited_is_publ
     await listener.aclose()
 
 
-async def socks_answer(answers: list[bytes]) -> bytes:
+async def socks_answer(answers: list[bytes], ahead: bytes = b"") -> bytes:
     """Run a request against a server that gives these answers; return what it was sent."""
     ours, theirs = trio.testing.memory_stream_pair()
     heard = b""
@@ -245,7 +245,7 @@ async def socks_answer(answers: list[bytes]) -> bytes:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server)
         try:
-            await socks.request(ours, ONION, "user", "secret")
+            await socks.request(ours, ONION, "user", "secret", ahead)
         finally:
             await ours.aclose()
     return heard
@@ -267,6 +267,11 @@ async def test_only_user_and_password_are_offered_and_the_name_is_left_to_tor() 
     heard = await socks_answer([b"\x05\x02", b"\x01\x00", GRANTED])
     assert heard.startswith(b"\x05\x01\x02\x01\x04user\x06secret\x05\x01\x00\x03\x3e")
     assert heard.endswith(ONION[:62].encode() + ONION_PORT.to_bytes(2, "big"))
+
+
+async def test_what_is_said_ahead_goes_with_the_request() -> None:
+    heard = await socks_answer([b"\x05\x02", b"\x01\x00", GRANTED], b"ahead")
+    assert heard.endswith(ONION[:62].encode() + ONION_PORT.to_bytes(2, "big") + b"ahead")
 
 
 @pytest.mark.parametrize(

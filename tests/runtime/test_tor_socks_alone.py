@@ -60,6 +60,8 @@ class SocksServer:
     """What the service says first."""
     asked: list[tuple[bytes, bytes]] = field(default_factory=list)
     """User and password of each request."""
+    ahead: list[bytes] = field(default_factory=list)
+    """What came with each request, before it was answered."""
     granted: list[trio.SocketStream] = field(default_factory=list)
     _coming: int = 0
 
@@ -91,7 +93,9 @@ class SocksServer:
         user = said[2 : 2 + said[1]]
         self.asked.append((user, said[3 + len(user) :]))
         await stream.send_all(b"\x01\x00")
-        await stream.receive_some(600)
+        request = bytes(await stream.receive_some(600))
+        ahead = request[5 + request[4] + 2 :]
+        self.ahead.append(ahead)
         if self.is_far:
             self._coming += 1
             await trio.sleep(0.1)
@@ -109,8 +113,8 @@ class SocksServer:
             for other in self.granted:
                 other.socket.close()
             return
-        if self.greeting:
-            await stream.send_all(self.greeting)
+        if said := self.greeting + ahead:
+            await stream.send_all(said)
         while data := await stream.receive_some():
             await stream.send_all(data)
 
@@ -139,6 +143,15 @@ async def test_the_first_address_is_where_isolation_is_tried(short: Path) -> Non
             await transport.listen(Seed(bytes(32)))
 
 
+async def test_nothing_goes_ahead_until_isolation_has_held(short: Path) -> None:
+    server = SocksServer(short / "socks")
+    async with server.running() as endpoint, by_socks(endpoint) as transport:
+        for isolation in "ab":
+            async with await transport.connect(ONION, isolation, b"ahead") as stream:
+                assert await stream.receive_some() == b"ahead"
+    assert server.ahead == [b""] * (MAX_STREAMS + 1) + [b"ahead"]
+
+
 async def test_what_a_service_says_first_is_not_lost(short: Path) -> None:
     server = SocksServer(short / "socks", greeting=b"hello")
     async with (
@@ -157,7 +170,8 @@ async def test_nothing_is_said_by_a_port_that_shares_circuits(
     async with server.running() as endpoint, by_socks(endpoint) as transport:
         for _ in range(2):
             with pytest.raises(SharedCircuitError, match="take NoIsolateSOCKSAuth out"):
-                await transport.connect(ONION, "a")
+                await transport.connect(ONION, "a", b"ahead")
+        assert not any(server.ahead)
         assert not transport.state.connected
         assert transport.state.away == transport.state.problem != ""
         assert [line["level"] for line in log_lines] == ["error"]

@@ -154,6 +154,14 @@ async def test_bytes_travel_both_ways_in_order(opened: Opened) -> None:
                 assert await read_exactly(stream, len(sent)) == sent
 
 
+async def test_what_is_said_ahead_comes_first(opened: Opened) -> None:
+    async with opened as transport:
+        listener = await transport.listen(seed())
+        async with serving(listener), await transport.connect(listener.address, "a", b"ahead") as stream:
+            await stream.send_all(b" and then")
+            assert await read_exactly(stream, 14) == b"ahead and then"
+
+
 async def test_an_address_is_well_formed_and_fits_its_key(opened: Opened) -> None:
     key = seed()
     async with opened as transport:

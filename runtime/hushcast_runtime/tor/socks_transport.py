@@ -21,6 +21,7 @@ from hushcast_runtime.tor.isolation_trial import SharedCircuitError, isolated_st
 from hushcast_runtime.tor.tor_watch import TorState
 from hushcast_runtime.transports.base import Listener, TransportError
 from hushcast_runtime.transports.endpoints import Endpoint, open_endpoint
+from hushcast_runtime.transports.streams import say_ahead
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds between attempts to reach the SOCKS port
 _ANSWER_WITHIN = 30.0  # seconds; as for a control port
@@ -113,7 +114,7 @@ class SocksTransport:
         """Refuse: an onion service takes a control port. Settings of daemons with one are refused before."""
         raise UsageError("a SOCKS port alone carries no onion service: set tor.mode to own or system")
 
-    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+    async def connect(self, address: Address, isolation: str, ahead: bytes = b"") -> trio.abc.Stream:
         """Connect to an onion address on circuits that no other `isolation` and no other daemon shares.
 
         Raises as `TorTransport.connect` does. The first address since the port was found is where its
@@ -125,8 +126,8 @@ class SocksTransport:
             async with self._trying:
                 port = self._found_port()
                 if not port.isolates:
-                    return await self._tried(port, address, isolation)
-        return await self._open(port, address, isolation)
+                    return await say_ahead(await self._tried(port, address, isolation), ahead)
+        return await self._open(port, address, isolation, ahead)
 
     async def _tried(self, port: _Port, address: Address, isolation: str) -> trio.SocketStream:
         async def open_stream(tag: str) -> trio.SocketStream:
@@ -144,8 +145,10 @@ class SocksTransport:
         self._note(connected=True, circuits=True, summary="Done")
         return stream
 
-    async def _open(self, port: _Port, address: Address, isolation: str) -> trio.SocketStream:
-        stream = await socks.open_stream(self._endpoint, address, self._user, isolation)
+    async def _open(
+        self, port: _Port, address: Address, isolation: str, ahead: bytes = b""
+    ) -> trio.SocketStream:
+        stream = await socks.open_stream(self._endpoint, address, self._user, isolation, ahead)
         self._check_still(port, stream)
         return stream
 

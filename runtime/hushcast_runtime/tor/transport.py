@@ -297,7 +297,7 @@ class TorTransport:
             scope.shield = True
             await self._control.del_onion(service.service)
 
-    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+    async def connect(self, address: Address, isolation: str, ahead: bytes = b"") -> trio.abc.Stream:
         """Connect to an onion address on circuits that no other `isolation` and no other daemon shares.
 
         Raises `TransportError`: before any socket is opened when `address` is not an onion address, else
@@ -306,7 +306,7 @@ class TorTransport:
         socks.check_request(address, isolation)
         if self._socks is None:
             raise TransportError(f"tor is not connected: {self._watch.state.summary}")
-        return await socks.open_stream(self._socks, address, self._user, isolation)
+        return await socks.open_stream(self._socks, address, self._user, isolation, ahead)
 
 
 async def _user_of(control: ControlClient, before: int | None) -> int:

@@ -58,10 +58,11 @@ class Transport(Protocol):
         address the caller had before and wants again where they are not (`tcp`).
         """
 
-    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+    async def connect(self, address: Address, isolation: str, ahead: bytes = b"") -> trio.abc.Stream:
         """Connect to `address` on a path of its own for each `isolation`.
 
         Two different values of `isolation` (1 to 64 characters of the URL-safe base64 alphabet) never share
-        a circuit. The caller sets the deadline. Raises `TransportError`, and nothing else, whatever
-        address a stranger gave. The stream, as one that came in, closes at once, whatever was not sent yet.
+        a circuit. `ahead` is said first: on `tor` it goes with the request, and no round trip is waited for.
+        The caller sets the deadline. Raises `TransportError`, and nothing else, whatever address a stranger
+        gave. The stream, as one that came in, closes at once, whatever was not sent yet.
         """

@@ -190,7 +190,7 @@ async def open_channel(
     """Connect to `address` and run the initiator's handshake; raise a `PeerError` or `TransportError`."""
     stream: trio.abc.Stream | None = None
     with _TRANSLATED, _within(CONNECT_TIMEOUT):
-        stream = await transport.connect(address, isolation)
+        stream = await transport.connect(address, isolation, link.data_to_send())
     if stream is None:
         raise TransportError(_TOO_LATE)
     return await accept_channel(stream, link, decode)

@@ -11,6 +11,7 @@ import trio
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.transports.base import StreamHandler, TransportError
+from hushcast_runtime.transports.streams import say_ahead
 
 CallAt = Callable[[float, Callable[[], None]], None]
 """Calls a function when trio's clock shows a moment."""
@@ -67,7 +68,7 @@ class MemoryTransport:
             listener.withdraw()
         self._listeners.clear()
 
-    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+    async def connect(self, address: Address, isolation: str, ahead: bytes = b"") -> trio.abc.Stream:
         """Connect to a listener of the same network."""
         delay = self._network.delay()
         await self._network.pause(2 * delay)
@@ -76,7 +77,7 @@ class MemoryTransport:
             raise TransportError("no daemon answers at this address")
         forth, back = (Pipe(delay, self._network.call_at) for _ in range(2))
         listener.accept(MemoryStream(forth, back))
-        return MemoryStream(back, forth)
+        return await say_ahead(MemoryStream(back, forth), ahead)
 
 
 class MemoryListener:

@@ -1,8 +1,9 @@
-"""Loopback sockets that `tcp` and `tor` both listen on, and how they hand streams to handlers."""
+"""Loopback sockets that `tcp` and `tor` both listen on, how they hand streams on, and what is said first."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 import trio
 
@@ -10,6 +11,8 @@ from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import StreamHandler, TransportError
 
 LOOPBACK = "127.0.0.1"
+
+StreamT = TypeVar("StreamT", bound=trio.abc.Stream)
 
 
 async def listen_on_loopback(port: int = 0, host: str = LOOPBACK) -> trio.SocketListener:
@@ -40,6 +43,20 @@ async def listen_on_socket(path: Path, shared: bool = False) -> trio.SocketListe
         socket.close()
         raise TransportError(f"a Unix socket cannot be opened ({error.strerror})") from None
     return trio.SocketListener(socket)
+
+
+async def say_ahead(stream: StreamT, ahead: bytes) -> StreamT:
+    """Return a stream just opened, once `ahead` was said on it; raise `TransportError` once it is closed."""
+    try:
+        if ahead:
+            await stream.send_all(ahead)
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        await trio.aclose_forcefully(stream)
+        raise TransportError("the connection broke") from None
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
+    return stream
 
 
 def port_of(listener: trio.SocketListener) -> int:

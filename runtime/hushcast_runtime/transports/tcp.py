@@ -14,7 +14,13 @@ from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.transports.base import Listener, StreamHandler, TransportError
 from hushcast_runtime.transports.endpoints import Endpoint
-from hushcast_runtime.transports.streams import LOOPBACK, listen_on_loopback, port_of, serve_streams
+from hushcast_runtime.transports.streams import (
+    LOOPBACK,
+    listen_on_loopback,
+    port_of,
+    say_ahead,
+    serve_streams,
+)
 
 _LOOPBACK = re.compile(r"127\.")
 
@@ -74,7 +80,7 @@ class TcpTransport:
             raise UsageError(str(error)) from None
         return TcpListener(await listen_on_loopback(port, host), host)
 
-    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+    async def connect(self, address: Address, isolation: str, ahead: bytes = b"") -> trio.abc.Stream:
         """Connect to a loopback address; there are no circuits, so `isolation` has nothing to separate.
 
         Raises `TransportError` when `address` is not loopback, before any socket is opened, and when nobody
@@ -85,11 +91,12 @@ class TcpTransport:
         except DecodeError as error:
             raise TransportError(str(error)) from None
         if self._path is not None:
-            return await self._connect_by(self._path, address)
+            return await say_ahead(await self._connect_by(self._path, address), ahead)
         try:
-            return await trio.open_tcp_stream(host, port)
+            stream = await trio.open_tcp_stream(host, port)
         except OSError:
             raise TransportError("nobody listens at this loopback port") from None
+        return await say_ahead(stream, ahead)
 
     async def _connect_by(self, path: Endpoint, address: Address) -> trio.abc.Stream:
         try:

@@ -24,6 +24,7 @@ from hushcast_runtime.transports.memory import (
     MemoryTransport,
     Pipe,
 )
+from hushcast_runtime.transports.streams import say_ahead
 from hushcast_testnet.compare.machines import Machine
 from hushcast_testnet.compare.tor_work import CELL, CELL_HOLDS, TorWork
 
@@ -72,7 +73,7 @@ class MachineTransport(MemoryTransport):
         self._wires.machines[listener.address] = self._machine
         return self.open(listener)
 
-    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
+    async def connect(self, address: Address, isolation: str, ahead: bytes = b"") -> trio.abc.Stream:
         """Connect: our tor works, the circuits meet, their tor works, and says so."""
         wires, work = self._wires, self._wires.work
         delay = wires.draw(work.one_way_seconds)
@@ -92,7 +93,7 @@ class MachineTransport(MemoryTransport):
         back = _Way(wires, delay, there, self._machine, circuit)
         listener.accept(MemoryStream(forth, back))
         await wires.pause(delay)
-        return MemoryStream(back, forth)
+        return await say_ahead(MemoryStream(back, forth), ahead)
 
 
 class _Listener(MemoryListener):
