@@ -17,6 +17,7 @@ from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CentralProfile
 from hushcast_protocol.overlay.profile import Profile
+from hushcast_protocol.overlay.ready_slots import NONE_READY, ReadyRule
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class OverlayParts:
     """A relay's keys; a client has none."""
     checks: RosterChecks = CHECKS
     reading: ShardReader = READING
+    ready: ReadyRule = NONE_READY
+    """How many connections it holds ready for what it will publish."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from hushcast_directory.client.pinned_directories import open_source
@@ -25,6 +26,7 @@ from hushcast_overlay.routes.installer import Installer
 from hushcast_overlay.routes.kept_looks import KeptLooks
 from hushcast_overlay.routes.owned_boxes import OwnedBoxes
 from hushcast_overlay.routes.probes import Probes
+from hushcast_overlay.routes.ready_connections import ReadyConnections
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.routes.routes import OverlayRoutes
 from hushcast_overlay.routes.trees import Trees
@@ -37,6 +39,7 @@ from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.profile import Root
+from hushcast_protocol.overlay.ready_slots import NONE_READY
 from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
@@ -144,7 +147,11 @@ class OverlayAdapter:
         records = RouteRecords(context.store)
         connector = self._connector
         installer = Installer(connector, env)
-        dropper = Dropper(profile, shards, connector, env)
+        rule = self._parts.ready if profile.root is not Root.LISTED else NONE_READY
+        ready = partial(ReadyConnections, rule, connector, shards, context)
+        published = ready()
+        context.spawn(published.run)
+        dropper = Dropper(profile, shards, connector, env, published)
         trees = Trees(self.relay_id, profile, shards, env)
         arrivals = Arrivals(shards.calendar, context)
         boxes = OwnedBoxes(profile, connector, shards, arrivals, records, context)
@@ -167,7 +174,8 @@ class OverlayAdapter:
         self.rosters.once(lambda: bool(candidates.keeping.keepers or candidates), begin)
         is_relay, is_listed = self.relay_id is not None, profile.root is Root.LISTED
         looks = KeptLooks(candidates.held_places, dropper, questions, shards, context)
-        probes = Probes(dropper, looks, shards, env, hides_relay=is_relay and not is_listed)
+        hides_relay = is_relay and not is_listed
+        probes = Probes(dropper, ready, looks, shards, context, hides_relay)
         can_subscribe = is_relay or not is_listed
         return OverlayCarrier(shards, dropper, self._routes, probes, looks, can_subscribe, connector.contact)
 

@@ -131,4 +131,5 @@ def _carrier(settings: NodeSettings, identity: Identity | None, env: Environment
         settings.profile(),
         settings.directories(),
         identity,
+        ready=settings.ready.rule(),
     )

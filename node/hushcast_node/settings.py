@@ -19,6 +19,7 @@ from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
+from hushcast_protocol.overlay.ready_slots import ReadyRule
 from hushcast_runtime.processes.config import (
     AuthoritySection,
     KeyText,
@@ -29,6 +30,10 @@ from hushcast_runtime.processes.config import (
     reachable,
 )
 from hushcast_runtime.processes.testnet_section import TestnetDaemonSettings
+
+# Of what is published, and of each subscription: each is a file, and a circuit of Tor's.
+MAX_READY_CONNECTIONS = 16
+MAX_READY_MINUTES = 120  # in the mean, 192 at most: relays end what says nothing for four hours
 
 
 class JoinedNetworkSection(
@@ -96,6 +101,19 @@ class BrokersSection(Section, frozen=True, kw_only=True):
         return bytes.fromhex(self.community) if self.community is not None else None
 
 
+class ReadySection(Section, frozen=True, kw_only=True):
+    """The connections that are held ready for what will be published."""
+
+    connections: Annotated[int, msgspec.Meta(ge=0, le=MAX_READY_CONNECTIONS)] = 0
+    """In the mean, and as many for the probes of each subscription; 0: none."""
+    minutes: Annotated[int, msgspec.Meta(ge=1, le=MAX_READY_MINUTES)] = 75
+    """How long one is held in the mean; each is for 0.4 to 1.6 of it, drawn."""
+
+    def rule(self) -> ReadyRule:
+        """Return what the overlay goes by."""
+        return ReadyRule(self.connections, self.minutes * 60.0)
+
+
 class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     """Settings of `hushcast run node`."""
 
@@ -117,6 +135,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     """Random relays that a publication is dropped at; the profile's unless given."""
     trees: Annotated[int, msgspec.Meta(ge=1, le=MAX_TREES)] | None = None
     """Trees of a subscription, each as much traffic as the first; the profile's unless given."""
+    ready: ReadySection = ReadySection()
     inbox: InboxSection = InboxSection()
     coverage: CoverageSection = CoverageSection()
     brokers: BrokersSection = BrokersSection()
@@ -184,6 +203,8 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
                 f'role: {kind} has no relays: write role = "client"; its {servers} are programs of their own'
                 f" (`hushcast init {made}`)"
             )
+        if self.ready.connections:
+            raise UsageError("ready.connections: they are of the overlay, and this is another: take it out")
         for key in ("depth", "origins", "trees"):
             if getattr(self, key) is not None:
                 this = "is central" if is_central else "is one of brokers"

@@ -102,6 +102,7 @@ class OverlayCarrier:
         return self._kept(self._routes.keep(wanted))
 
     def _kept(self, route: OverlayRoute) -> OverlayRouteHandle:
+        self._probes.begin(route)
         return OverlayRouteHandle(route, self._routes, self._probes, self._today, self._contact)
 
     def _today(self) -> int:
@@ -157,6 +158,7 @@ class OverlayRouteHandle:
 
     async def end(self) -> None:
         """Hand in nothing more; durable on return."""
+        self._probes.end(self._route)
         await self._routes.end(self._route)
 
     async def forgotten(self) -> None:

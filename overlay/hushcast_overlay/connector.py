@@ -22,10 +22,13 @@ from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.other_wires import OtherWires
-from hushcast_runtime.transports.base import Transport, TransportError
+from hushcast_runtime.transports.base import TooLate, Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
 
 FrameT = TypeVar("FrameT")
+
+Claim = Callable[[], Awaitable[Channel[FrameT] | None]]
+"""Returns a link that is open already, if there is one; it is closed by whoever asked for it."""
 
 
 class Connector:
@@ -77,15 +80,24 @@ class Connector:
         decode: Callable[[bytes], FrameT],
         timeout: float,
         is_drawn: bool = True,
+        claim: Claim[FrameT] | None = None,
     ) -> FrameT:
-        """Hand one frame to a relay anonymously, over a fresh circuit; return its answer.
+        """Hand one frame to a relay anonymously, over a circuit for it alone; return its answer.
 
         Where the relay is under load the frame gets the stamp that it asks for, which may take a second.
-        `is_drawn` is as in `ask`.
+        `is_drawn` is as in `ask`. `claim` returns an open link to that relay over which nothing was said, if
+        there is one; otherwise, and where it breaks before the answer, the relay is dialled.
         """
         if relay.difficulty:
             stamp = await self.mint(relay, handed_in(frame), relay.difficulty)
             frame = msgspec.structs.replace(frame, stamp=stamp)
+        if claim is not None and (channel := await claim()) is not None:
+            try:
+                return await self._asked(channel, frame, timeout, is_drawn)
+            except TooLate:
+                raise  # another one, which is no slower: this relay has had its time
+            except TransportError:
+                pass  # it broke, long before perhaps, and nobody saw it
         return await self.ask(relay.id, relay.address, frame, decode, timeout, is_drawn)
 
     async def ask(
@@ -103,7 +115,22 @@ class Connector:
         any. That one which is asked until it answers does not tells nothing of the others.
         """
         try:
-            channel = await self._open(relay, address, None, decode, is_listed=True)
+            channel = await self.unnamed(relay, address, decode)
+        except (TransportError, PeerError):
+            if is_drawn:
+                self.contact.note(worked=False)
+            raise
+        return await self._asked(channel, frame, timeout, is_drawn)
+
+    async def unnamed(
+        self, relay: PublicKey, address: Address, decode: Callable[[bytes], FrameT]
+    ) -> Channel[FrameT]:
+        """Open a link to a listed relay anonymously, over a fresh circuit, for one question alone."""
+        return await self._open(relay, address, None, decode, is_listed=True)
+
+    async def _asked(self, channel: Channel[FrameT], frame: Wire, timeout: float, is_drawn: bool) -> FrameT:
+        """Say one thing over a link, and close it; return the answer, or raise as the link's methods do."""
+        try:
             try:
                 await channel.send(frame)
                 answer = await channel.one(timeout)

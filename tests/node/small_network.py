@@ -41,6 +41,7 @@ from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, OverlayFra
 from hushcast_protocol.overlay.hops import host_hop, is_box
 from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.profile import HARDENED, Root
+from hushcast_protocol.overlay.ready_slots import NONE_READY, ReadyRule
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment, simulated_environment
 from hushcast_runtime.storage.store import MemoryStore, Store
@@ -226,6 +227,7 @@ class Node(Process):
                 network.directory.directories(),
                 self.identity,
                 CHECKS_ONCE,
+                ready=network.ready,
             ),
             env,
             transport,
@@ -304,6 +306,7 @@ class SmallNetwork:
         probes_an_epoch: float | None = 0.0,
         directory: Callable[[SmallNetwork, int], Directory] | None = None,
         clocks_are_set: bool = False,
+        ready: ReadyRule = NONE_READY,
         **profile: Any,
     ) -> None:
         """`skews` are the seconds that a daemon's clock is ahead, by its name; `directory` makes another.
@@ -316,6 +319,7 @@ class SmallNetwork:
         self.skews = skews or {}
         self.look_every = LOOK_EVERY if clocks_are_set else math.inf
         self.probes_an_epoch = probes_an_epoch
+        self.ready = ready
         self.profile = replace(HARDENED, **profile)
         self.net = Network("small", "hardened", epoch)
         self.calendar = self.net.calendar

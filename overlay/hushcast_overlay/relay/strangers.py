@@ -28,7 +28,11 @@ from hushcast_runtime.transports.connection_guard import strangers_room
 from hushcast_runtime.transports.connection_slots import ConnectionSlots
 
 MAX_ANSWERING = 1024  # drops of unnamed connections that are carried out at once, and as many parcels
-ANONYMOUS_TIMEOUT = 60.0  # seconds in which an unnamed connection hands in its one frame, up to half a MiB
+# Unnamed connections over which nothing has come yet: 60,000 daemons have half as many ready at each of 500
+# relays. One more takes the place of another, whose daemon then dials as if it had had none.
+MAX_READY = 1024
+READY_WITHIN = 4 * 3600.0  # seconds that one may say nothing: who dialled ends it, after 192 minutes at most
+ANONYMOUS_TIMEOUT = 60.0  # seconds from its first byte in which one hands in its frame, up to half a MiB
 RECEIPT_WITHIN = 30.0  # seconds in which it must take the answer: who dropped a message waits no longer
 MAX_SHOWING = (
     32  # slices, pieces of the guide, what is kept, written at once: 150 kB each, half a MiB at most
@@ -55,6 +59,8 @@ class Strangers:
         self._serving = serving
         self._kept = kept
         self._counters = counters
+        # Apart, too: whoever opens connections and says nothing takes no place from who hands in.
+        self._ready = ConnectionSlots(MAX_READY, env.below, lambda: counters.add("ready_gave_way"))
         self._slots = strangers_room(env, counters)
         # Apart: whoever asks for slices takes no place from who drops, and nobody's slice can hold a place.
         self._showing = ConnectionSlots(MAX_SHOWING, env.below, lambda: counters.add("strangers_dropped"))
@@ -65,7 +71,13 @@ class Strangers:
         return self._slots.place(within)
 
     async def serve(self, channel: Channel[FromStranger]) -> None:
-        """Answer one unnamed connection; raises a `PeerError` or `TransportError`."""
+        """Answer one unnamed connection; raises a `PeerError` or `TransportError`.
+
+        It may be ready for an hour before anything is said.
+        """
+        with self._ready.place(READY_WITHIN):
+            if not await channel.stirred():
+                return
         with self._slots.place(ANONYMOUS_TIMEOUT):
             frame = await channel.first()
         # What was handed in is carried out, whoever comes meanwhile; only its answer may give way again.

@@ -1,4 +1,7 @@
-"""The dropper: hands a message to random origins; publications and probes alike, so that nobody can tell."""
+"""The dropper: hands a message to random origins; publications and probes alike, so that nobody can tell.
+
+Where a connection to a random relay is ready it goes over that, and over a fresh circuit otherwise.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Collection
 import trio
 
 from hushcast_overlay.connector import Connector
+from hushcast_overlay.routes.ready_connections import ReadyConnection, ReadyConnections
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Relay
@@ -30,13 +34,25 @@ class MissingReceipts(Refusal):
 
 
 class Dropper:
-    """Drops the messages of one daemon."""
+    """Drops one stream of messages of one daemon: what it publishes, or one subscription's probes."""
 
-    def __init__(self, profile: Profile, shards: Shards, connector: Connector, env: Environment) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        shards: Shards,
+        connector: Connector,
+        env: Environment,
+        ready: ReadyConnections,
+    ) -> None:
         self._profile = profile
         self._shards = shards
         self._connector = connector
         self._env = env
+        self._ready = ready
+
+    def beside(self, ready: ReadyConnections) -> Dropper:
+        """Return the dropper of another stream, which has these connections ready."""
+        return Dropper(self._profile, self._shards, self._connector, self._env, ready)
 
     async def origins(self, message: Message, copy: int = 0) -> list[Relay]:
         """Return the relays to drop a message at; raise `Refusal` where there is none, or none is known.
@@ -108,13 +124,17 @@ class Dropper:
         for attempt in range(ATTEMPTS):
             if not pool:
                 return
-            origin = pool.pop()
+            origin, ready = self._drawn(pool)
             if attempt:
                 await trio.sleep(self._env.uniform(0.0, LONGEST_DELAY))
             handover.note_try(origin.id)
             try:
                 answer = await self._connector.drop(
-                    origin, Drop(message, None), decode_receipt, RECEIPT_TIMEOUT
+                    origin,
+                    Drop(message, None),
+                    decode_receipt,
+                    RECEIPT_TIMEOUT,
+                    claim=ready.claim if ready is not None else None,
                 )
             except (TransportError, PeerError) as error:
                 log.info("an origin gave no receipt", reason=str(error))
@@ -124,6 +144,18 @@ class Dropper:
                 handover.note_receipt(origin.id)
                 return
             handover.note_failure(f"relays refuse the message: {answer.verdict}")
+
+    def _drawn(self, pool: list[Relay]) -> tuple[Relay, ReadyConnection | None]:
+        """Take an origin out of those left, which are in random order: that of a slot where there is any.
+
+        Whether a connection lives in the slot does not matter: else whoever ends those at honest relays
+        would choose the origins.
+        """
+        ready = self._ready.take({relay.id for relay in pool})
+        if ready is None:
+            return pool.pop(), None
+        place = next(index for index, relay in enumerate(pool) if relay.id == ready.relay)
+        return pool.pop(place), ready
 
 
 class _Shard:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import trio
+
 from hushcast_overlay.routes.dropper import Dropper, MissingReceipts
 from hushcast_overlay.routes.kept_looks import KeptLooks
+from hushcast_overlay.routes.ready_connections import ReadyConnections
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.coverage import form_of, ways
 from hushcast_protocol.overlay.installations import ListedRoot
 from hushcast_runtime.carriers.carrier import PROBED_OFTEN, Probing
-from hushcast_runtime.environment import Environment
+from hushcast_runtime.context import Context
 
 # Probes a day of a subscription where keepers have what is lost on the way: of a hundred relays nine of ten
 # that lose everything are found in some eight days, by half as many in sixteen (`benchmarks/coverage_model`).
@@ -25,14 +30,44 @@ class Probes:
     """The probes of one daemon's routes."""
 
     def __init__(
-        self, dropper: Dropper, looks: KeptLooks, shards: Shards, env: Environment, hides_relay: bool
+        self,
+        dropper: Dropper,
+        ready: Callable[[], ReadyConnections],
+        looks: KeptLooks,
+        shards: Shards,
+        context: Context,
+        hides_relay: bool,
     ) -> None:
-        """`hides_relay`: this daemon runs a relay, and nobody is to know that it subscribes."""
+        """`ready` makes the connections that are ready for one subscription's probes.
+
+        `dropper` is the one of what is published.
+
+        `hides_relay`: this daemon runs a relay, and nobody is to know that it subscribes.
+        """
         self._dropper = dropper
+        self._ready = ready
         self._looks = looks
         self._shards = shards
-        self._env = env
+        self._env = context.env
+        self._spawn = context.spawn
         self._hides_relay = hides_relay
+        self._droppers: dict[bytes, tuple[Dropper, trio.CancelScope]] = {}
+
+    def begin(self, route: OverlayRoute) -> None:
+        """Have connections ready for a route's probes from now on, as many as for what is published."""
+        ready, scope = self._ready(), trio.CancelScope()
+        self._droppers[route.wanted.name] = self._dropper.beside(ready), scope
+
+        async def run() -> None:
+            with scope:
+                await ready.run()
+
+        self._spawn(run)
+
+    def end(self, route: OverlayRoute) -> None:
+        """Have none ready for a route that ends."""
+        if (ended := self._droppers.pop(route.wanted.name, None)) is not None:
+            ended[1].cancel()
 
     @property
     def probing(self) -> Probing:
@@ -43,6 +78,9 @@ class Probes:
 
     async def send(self, route: OverlayRoute, message: Message) -> bool:
         """Drop a probe for a route; return whether an origin took it. Raises `Refusal` as `Dropper.drop`."""
+        if (begun := self._droppers.get(route.wanted.name)) is None:
+            return False  # it has ended meanwhile
+        dropper, _ = begun
         now = self._env.now()
         route.coverage.give_up(now - PROBE_WITHIN)
         installations = [planned.installation for planned in route.on(message.day)]
@@ -52,11 +90,11 @@ class Probes:
         listed = root.relay if isinstance(root, ListedRoot) else None
         trees = [installation.tree for installation in installations]
         # As far as this subscription goes: its tree spans one shard, and the probe is dropped in all.
-        origins = [origin.id for origin in await self._dropper.origins(message, installations[0].copy)]
+        origins = [origin.id for origin in await dropper.origins(message, installations[0].copy)]
         width = route.wanted.interest.topic.width
         probe = route.coverage.begin(message.id, now, form_of(message))
         try:
-            await self._dropper.drop(message, probe, width=width)
+            await dropper.drop(message, probe, width=width)
         except MissingReceipts:
             pass  # what was taken somewhere is a probe all the same
         finally:

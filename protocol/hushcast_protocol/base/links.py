@@ -200,6 +200,11 @@ class Link:
         """Tell whether the handshake is done."""
         return self._state is _State.OPEN
 
+    @property
+    def holds_more(self) -> bool:
+        """Tell whether bytes have come that were not opened."""
+        return bool(self._buffer)
+
     def send(self, frame: bytes) -> None:
         """Put a frame (at most `max_frame` bytes of the other end) into `data_to_send`."""
         if self._state is not _State.OPEN:

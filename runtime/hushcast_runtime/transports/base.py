@@ -25,6 +25,10 @@ class TransportError(HushcastError):
     """
 
 
+class TooLate(TransportError):
+    """The other end did not answer in time; what was said may have come to it."""
+
+
 class Listener(Protocol):
     """One reachable address of this daemon: a relay's own, the directory's."""
 

@@ -15,7 +15,7 @@ from hushcast_protocol.base.links import MAX_HANDSHAKE_READ, HandshakeDone, Link
 from hushcast_protocol.base.translations import UNCHANGED
 from hushcast_protocol.base.wire import Wire, encode
 from hushcast_protocol.base.wires import OtherWire
-from hushcast_runtime.transports.base import Transport, TransportError
+from hushcast_runtime.transports.base import TooLate, Transport, TransportError
 
 FrameT = TypeVar("FrameT")
 OtherT = TypeVar("OtherT")
@@ -66,7 +66,7 @@ class Channel(Generic[FrameT]):
                     self._coming, self.peer = coming, established.peer
                     self._wire = wires.table().translation(self._link.wire)
                     return established
-        raise TransportError(_TOO_LATE)
+        raise TooLate(_TOO_LATE)
 
     async def send(self, *frames: Wire) -> None:
         """Send frames in order, with nothing between them."""
@@ -141,7 +141,7 @@ class Channel(Generic[FrameT]):
         """Return the next frame, the only one expected; wait `timeout` seconds at most."""
         with _within(timeout):
             return await self.first()
-        raise TransportError(_TOO_LATE)
+        raise TooLate(_TOO_LATE)
 
     async def first(self) -> FrameT:
         """Return the next frame, the only one expected; the caller sets the deadline.
@@ -151,6 +151,19 @@ class Channel(Generic[FrameT]):
         if batch := await self.receive(1):
             return batch[0]
         raise TransportError("the other end closed the link before it answered")
+
+    async def stirred(self) -> bool:
+        """Wait until any bytes come that were not opened; return false where the other end closed instead.
+
+        They stay sealed, for `receive`; for whoever receives, and safe to cancel.
+        """
+        if self._link.holds_more:
+            return True
+        with _TRANSLATED:
+            data = await self._stream.receive_some(_READ)
+        if data:
+            self._coming = self._link.receive(bytes(data))
+        return bool(data)
 
     async def finish(self) -> None:
         """Wait a moment for the other end to read what was sent and close first."""
@@ -192,7 +205,7 @@ async def open_channel(
     with _TRANSLATED, _within(CONNECT_TIMEOUT):
         stream = await transport.connect(address, isolation, link.data_to_send())
     if stream is None:
-        raise TransportError(_TOO_LATE)
+        raise TooLate(_TOO_LATE)
     return await accept_channel(stream, link, decode)
 
 

@@ -1,0 +1,80 @@
+"""Ready slots: relays drawn for a time, for what will be handed in; when one is drawn, and which is taken.
+
+A slot is a relay and not a connection: it counts whether or not a connection to it lives, so nobody who ends
+connections at honest relays chooses where messages go. Slots are drawn as a Poisson process, which depends on
+nothing: not on what was taken, failed or ended. Which is taken is drawn at random: the oldest one first would
+show to the relay behind the next how much was handed in lately.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from hushcast_protocol.base.wire import RelayId
+
+SHORTEST, LONGEST = 0.4, 1.6  # of the mean time that a slot stays: 30 and 120 minutes of 75
+
+
+@dataclass(frozen=True)
+class ReadyRule:
+    """How many slots a daemon holds, and for how long."""
+
+    slots: int = 0
+    """In the mean, for what it publishes and as many for the probes of each subscription; 0: none."""
+    stays: float = 4500.0
+    """Seconds that one stays in the mean."""
+
+    def pause(self, share: float) -> float:
+        """Return the seconds until the next slot; `share` is drawn from 0 to below 1. There are slots."""
+        return -math.log1p(-share) * self.stays / self.slots
+
+    def stay(self, share: float) -> float:
+        """Return the seconds that one stays; `share` is as with `pause`."""
+        return self.stays * (SHORTEST + (LONGEST - SHORTEST) * share)
+
+
+NONE_READY = ReadyRule()
+
+
+@dataclass(eq=False)
+class ReadySlot:
+    """A relay drawn for a time."""
+
+    relay: RelayId
+    ends: float
+    """By the clock that it was opened by, in seconds."""
+
+
+SlotT = TypeVar("SlotT", bound=ReadySlot)
+
+
+class ReadySlots(Generic[SlotT]):
+    """The slots of one stream of messages that were not taken."""
+
+    def __init__(self) -> None:
+        self._open: list[SlotT] = []
+
+    def open(self, slot: SlotT) -> None:
+        """Hold a slot until it ends or is taken."""
+        self._open.append(slot)
+
+    def lapse(self, now: float) -> None:
+        """Forget the slots that have ended."""
+        self._open = [slot for slot in self._open if slot.ends > now]
+
+    def take(self, allowed: Collection[RelayId], now: float, below: Callable[[int], int]) -> SlotT | None:
+        """Draw one of those at `allowed` relays, for one message alone; `None` where there is none.
+
+        `below` draws a whole number from 0 to below its argument. As relays were drawn uniformly, what is
+        taken is uniform over `allowed`, and so is a draw among these where nothing is taken.
+        """
+        self.lapse(now)
+        held = [slot for slot in self._open if slot.relay in allowed]
+        if not held:
+            return None
+        taken = held[below(len(held))]
+        self._open.remove(taken)
+        return taken
