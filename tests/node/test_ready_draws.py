@@ -1,4 +1,4 @@
-"""Whoever ends ready connections at honest relays does not choose origins; and nothing opens because of use."""
+"""Whoever ends ready connections at honest relays chooses no origins; and nothing opens because of use."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ async def test_origins_are_uniform_where_no_ready_connection_at_an_honest_relay_
     assert abs(chi_square(pairs, math.comb(len(RELAYS), 2))) < 4
     assert abs(chi_square(Counter(relay for relay, _ in world.drops), len(RELAYS))) < 4
     over_ready = Counter(relay for relay, is_ready in world.drops if is_ready)
-    assert over_ready.total() > DROPS / 6, "most of those at colluders are over connections that live"
+    assert over_ready.total() > DROPS / 5, "most of those at colluders are over connections that live"
     assert set(over_ready) == COLLUDING
 
 
@@ -183,11 +183,11 @@ async def test_that_a_dependence_would_be_found() -> None:
     assert apart(one, [1.3 * drawn.expovariate(1.0) for _ in range(1500)]) < AT_ODDS
 
 
-async def test_a_quiet_daemon_finds_one_ready_nearly_always() -> None:
+async def test_of_four_publications_three_find_one_ready() -> None:
     world = OneNeighbourhood(kills_honest=False)
     await published(world, EIGHT, 2000, an_hour=1.0)
     both = list(zip(world.drops[::2], world.drops[1::2], strict=True))
-    assert sum(one or other for (_, one), (_, other) in both) > 0.97 * len(both)
+    assert 0.7 < sum(one or other for (_, one), (_, other) in both) / len(both) < 0.8
 
 
 async def test_who_holds_none_dials() -> None:

@@ -1,4 +1,4 @@
-"""Which relay a message goes to does not depend on which connections live, nor when slots open on their use."""
+"""Slots: how many are open, for how long, when they rest, and which one a message takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from itertools import pairwise
 
 import pytest
 
-from hushcast_protocol.overlay.ready_slots import LONGEST, SHORTEST, ReadyRule, ReadySlot, ReadySlots
+from hushcast_protocol.overlay.ready_slots import (
+    LEAST_REST,
+    LONGEST,
+    SHORTEST,
+    ReadyRule,
+    ReadySlot,
+    ReadySlots,
+)
 
 RELAYS = [b"%032d" % number for number in range(20)]
 RULE = ReadyRule(8, 4500.0)
@@ -41,6 +48,7 @@ def test_as_many_are_open_as_the_rule_says_and_stay_as_long() -> None:
 
 def test_none_is_open_at_the_start_and_each_ends() -> None:
     slots: ReadySlots[ReadySlot] = ReadySlots()
+    slots.rests = False
     assert slots.take(RELAYS, 0.0, lambda _: 0) is None
     slots.open(ReadySlot(RELAYS[0], 10.0))
     assert slots.take(RELAYS, 10.0, lambda _: 0) is None
@@ -48,16 +56,30 @@ def test_none_is_open_at_the_start_and_each_ends() -> None:
 
 def test_a_slot_serves_one_message_and_only_where_its_relay_is_allowed() -> None:
     slots: ReadySlots[ReadySlot] = ReadySlots()
+    slots.rests = False
     slots.open(slot := ReadySlot(RELAYS[0], 10.0))
     assert slots.take(RELAYS[1:], 0.0, lambda _: 0) is None
     assert slots.take(RELAYS, 0.0, lambda _: 0) is slot
     assert slots.take(RELAYS, 0.0, lambda _: 0) is None
 
 
+def test_none_is_taken_while_a_set_rests_as_it_does_at_first_for_a_quarter_of_the_time() -> None:
+    slots: ReadySlots[ReadySlot] = ReadySlots()
+    slots.open(ReadySlot(RELAYS[0], 10.0))
+    assert slots.take(RELAYS, 0.0, lambda _: 0) is None
+    slots.rests = False
+    assert slots.take(RELAYS, 0.0, lambda _: 0) is not None
+    draw = random.Random(3)
+    rests, works = ([law(draw.random()) for _ in range(4000)] for law in (RULE.rest, RULE.work))
+    assert sum(rests) / (sum(rests) + sum(works)) == pytest.approx(0.25, abs=0.02)
+    assert min(rests) >= LEAST_REST * RULE.stays
+
+
 def test_which_is_taken_does_not_depend_on_its_age() -> None:
     draw, taken = random.Random(2), Counter[int]()
     for _ in range(6000):
         slots: ReadySlots[ReadySlot] = ReadySlots()
+        slots.rests = False
         held = [ReadySlot(relay, 100.0 + place) for place, relay in enumerate(RELAYS[:6])]
         for slot in held:
             slots.open(slot)

@@ -89,6 +89,7 @@ class ReadyConnections:
         if not self._rule.slots:
             return
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._rest_and_work)
             while True:
                 # By a clock that stands while the machine sleeps: nothing opens in a burst after it.
                 await trio.sleep(self._rule.pause(self._env.uniform(0.0, 1.0)))
@@ -99,6 +100,13 @@ class ReadyConnections:
                     self._slots.open(slot)
                     self._counters.add("slots_opened")
                     nursery.start_soon(slot.hold, relay, self._connector)
+
+    async def _rest_and_work(self) -> None:
+        while True:
+            self._slots.rests = True
+            await trio.sleep(self._rule.rest(self._env.uniform(0.0, 1.0)))
+            self._slots.rests = False
+            await trio.sleep(self._rule.work(self._env.uniform(0.0, 1.0)))
 
     def _drawn(self) -> Relay | None:
         """Draw a relay as for a message.

@@ -4,6 +4,9 @@ A slot is a relay and not a connection: it counts whether or not a connection to
 connections at honest relays chooses where messages go. Slots are drawn as a Poisson process, which depends on
 nothing: not on what was taken, failed or ended. Which is taken is drawn at random: the oldest one first would
 show to the relay behind the next how much was handed in lately.
+
+A daemon that has just started has no slots, or young ones. So that this does not tell its start, each set of
+slots rests at a start, and again and again: while it rests slots open as ever, and none is taken.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from typing import Generic, TypeVar
 from hushcast_protocol.base.wire import RelayId
 
 SHORTEST, LONGEST = 0.4, 1.6  # of the mean time that a slot stays: 30 and 120 minutes of 75
+
+LEAST_REST = 0.4  # of that time: half an hour
+WORKS = 3.0  # times as long as it rests a set works: of four publications of any daemon one finds it at rest
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,14 @@ class ReadyRule:
         """Return the seconds that one stays; `share` is as with `pause`."""
         return self.stays * (SHORTEST + (LONGEST - SHORTEST) * share)
 
+    def rest(self, share: float) -> float:
+        """Return the seconds that a set rests; `share` is as with `pause`."""
+        return self.stays * (LEAST_REST - math.log1p(-share))
+
+    def work(self, share: float) -> float:
+        """Return the seconds until it rests again; `share` is as with `pause`."""
+        return -self.stays * WORKS * (LEAST_REST + 1) * math.log1p(-share)
+
 
 NONE_READY = ReadyRule()
 
@@ -52,10 +66,12 @@ SlotT = TypeVar("SlotT", bound=ReadySlot)
 
 
 class ReadySlots(Generic[SlotT]):
-    """The slots of one stream of messages that were not taken."""
+    """The slots of one stream of messages that were not taken. It rests at first."""
 
     def __init__(self) -> None:
         self._open: list[SlotT] = []
+        self.rests = True
+        """Whether none is taken for a while."""
 
     def open(self, slot: SlotT) -> None:
         """Hold a slot until it ends or is taken."""
@@ -72,7 +88,7 @@ class ReadySlots(Generic[SlotT]):
         taken is uniform over `allowed`, and so is a draw among these where nothing is taken.
         """
         self.lapse(now)
-        held = [slot for slot in self._open if slot.relay in allowed]
+        held = [] if self.rests else [slot for slot in self._open if slot.relay in allowed]
         if not held:
             return None
         taken = held[below(len(held))]
