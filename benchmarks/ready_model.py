@@ -34,6 +34,14 @@ class Slot(ReadySlot):
         self.opened = opened
 
 
+class NeverRests(ReadyRule):
+    """As a rule would be that takes slots from the start on."""
+
+    def rest(self, share: float) -> float:
+        """Return 0."""
+        return 0.0
+
+
 def ages(
     rule: ReadyRule, uses: Sequence[tuple[float, bool]], draw: random.Random
 ) -> Iterator[tuple[float, ...]]:
@@ -103,12 +111,16 @@ def age(rule: ReadyRule, shared: bool, hours: float, draw: random.Random) -> flo
 
 
 def survivors(
-    rule: ReadyRule, colluding: float, flood: float, live_first: bool, draw: random.Random
+    rule: ReadyRule,
+    colluding: float,
+    flood: float,
+    live_first: bool,
+    draw: random.Random,
+    times: int = 40_000,
 ) -> float:
     """Return how often both origins collude, where honest relays' rooms of 1,024 get `flood` a second."""
     bad = set(RELAYS[: round(colluding * len(RELAYS))])
     both = 0
-    times = 40_000
     for _ in range(times):
         slots: ReadySlots[Slot] = ReadySlots()
         slots.rests = False
@@ -132,7 +144,7 @@ def survivors(
 
 
 def start(rule: ReadyRule, times: int, draw: random.Random) -> float:
-    """Return how sure of the author's box both ages and the times of all returns make the two, in the mean."""
+    """Return how sure of the author's box both ages and the times of returns make the two, in the mean."""
     ends = [*range(300, 1801, 300), 3600, 7200, 14_400]  # seconds since a return, and any that are more
 
     def seen(up: float) -> tuple[int, int]:
@@ -169,6 +181,9 @@ def main() -> None:
             what = "with those of probes" if shared else "apart from those of probes"
             print(f"{slots} slots, age, {what}: {age(rule, shared, options.hours, draw):.3f} (chance 0.5)")
         print(f"{slots} slots, start: {start(rule, options.times, draw):.1%} sure (chance 0.5 %)")
+    print(
+        f"8 slots that never rest, start: {start(NeverRests(8), options.times, draw):.1%} sure (chance 0.5 %)"
+    )
     print(f"none ready, start: {start(NONE_READY, options.times, draw):.1%} sure (chance 0.5 %)")
     for colluding in (0.1, 0.2):
         for live_first in (False, True):

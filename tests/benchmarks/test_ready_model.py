@@ -1,0 +1,35 @@
+"""The model of ready connections says what is known: of nothing to see, and of what is plain to see."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from benchmarks.ready_model import NeverRests, accuracy, age, start, survivors
+from hushcast_protocol.overlay.ready_slots import NONE_READY, ReadyRule
+
+
+def test_accuracy_is_a_half_by_chance_and_one_where_all_is_plain() -> None:
+    assert accuracy([1.0, 2.0], [1.0, 2.0]) == 0.5
+    assert accuracy([3.0, 4.0], [1.0, 2.0]) == 1.0
+
+
+def test_ages_tell_who_subscribes_only_where_probes_share_the_slots() -> None:
+    draw = random.Random(1)
+    assert age(ReadyRule(3), shared=True, hours=3000, draw=draw) > 0.8
+    assert age(ReadyRule(3), shared=False, hours=3000, draw=draw) < 0.7
+
+
+def test_a_flood_chooses_origins_only_where_what_lives_is_taken_first() -> None:
+    draw = random.Random(2)
+    drawn, live = (survivors(ReadyRule(8), 0.2, 10.0, live_first, draw, 2000) for live_first in (False, True))
+    assert drawn == pytest.approx(0.04, abs=0.02)
+    assert live > 0.2
+
+
+def test_a_start_shows_where_sets_do_not_rest() -> None:
+    draw = random.Random(3)
+    rests, never, none = (start(rule, 200, draw) for rule in (ReadyRule(8), NeverRests(8), NONE_READY))
+    assert none == pytest.approx(1 / 200)
+    assert rests < 0.03 < never
