@@ -50,10 +50,11 @@ class ReadyConnection(ReadySlot):
         except (TransportError, PeerError):
             pass  # the slot stays: it is a relay, and dialled afresh when it is used
         finally:
-            channel, self._channel = self._channel, self._channel if is_claimed else None
+            ended = None if is_claimed else self._channel
+            self._channel = self._channel if is_claimed else None
             self._over.set()
-            if channel is not None and not is_claimed:
-                await channel.aclose()
+            if ended is not None:
+                await ended.aclose()
 
     async def claim(self) -> Channel[Receipt] | None:
         """Return the connection, once it is there if it is being dialled; `None` where none lives.
