@@ -139,7 +139,7 @@ def apart(one: list[float], other: list[float]) -> float:
             farthest = max(farthest, abs(height))
     root = math.sqrt(len(one) * len(other) / (len(one) + len(other)))
     scaled = (root + 0.12 + 0.11 / root) * farthest
-    return min(1.0, 2 * sum((-1) ** (k - 1) * math.exp(-2 * (k * scaled) ** 2) for k in range(1, 101)))
+    return float(min(1.0, 2 * sum((-1) ** (k - 1) * math.exp(-2 * (k * scaled) ** 2) for k in range(1, 101))))
 
 
 async def test_origins_are_uniform_where_no_ready_connection_at_an_honest_relay_lives() -> None:
