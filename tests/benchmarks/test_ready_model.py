@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from benchmarks.ready_model import NeverRests, accuracy, age, start, survivors
-from hushcast_protocol.overlay.ready_slots import NONE_READY, ReadyRule
+from benchmarks.ready_model import accuracy, age, survivors
+from hushcast_protocol.overlay.ready_slots import ReadyRule
 
 
 def test_accuracy_is_a_half_by_chance_and_one_where_all_is_plain() -> None:
@@ -26,10 +26,3 @@ def test_a_flood_chooses_origins_only_where_what_lives_is_taken_first() -> None:
     drawn, live = (survivors(ReadyRule(8), 0.2, 10.0, live_first, draw, 2000) for live_first in (False, True))
     assert drawn == pytest.approx(0.04, abs=0.02)
     assert live > 0.2
-
-
-def test_a_start_shows_where_sets_do_not_rest() -> None:
-    draw = random.Random(3)
-    rests, never, none = (start(rule, 200, draw) for rule in (ReadyRule(8), NeverRests(8), NONE_READY))
-    assert none == pytest.approx(1 / 200)
-    assert rests < 0.03 < never
