@@ -20,8 +20,10 @@ from hushcast_protocol.base.candidate_root import CandidateRoots
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.translations import Translation
-from hushcast_protocol.base.wire import Bytes32, Counter, Wire
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire
 from hushcast_protocol.base.wires import WIRES, WireTable
+from hushcast_protocol.central.frames import AcknowledgeDeliveries, ServerDelivery
+from hushcast_protocol.central.rerouting import WrappedMessage
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Ack, Forward, Ping
 
@@ -44,6 +46,21 @@ class RelayRegistered2(Wire, frozen=True, tag="registered/2"):
     """A kind of directories, too."""
 
     is_welcome: bool
+
+
+class Acknowledge2(Wire, frozen=True, tag="acknowledge/2"):
+    """Of a central network: users to proxies."""
+
+    number: Counter
+    proof: Bytes16
+    colour: Counter
+
+
+class ServerDelivery2(Wire, frozen=True, tag="deliver/2"):
+    """The server to proxies; fields in another order."""
+
+    wrapped: WrappedMessage
+    attachment: Counter
 
 
 class HeadInside2(Wire, frozen=True, tag="inside/2"):
@@ -71,6 +88,8 @@ DRILL = Translation(
     up={
         Forward2: _forward,
         Ack2: lambda said: Ack(said.awaits - 1, said.unrouted),
+        Acknowledge2: lambda said: AcknowledgeDeliveries(said.number, said.proof),
+        ServerDelivery2: lambda said: ServerDelivery(said.attachment, said.wrapped),
         RelayRegistered2: lambda said: RelayRegistered(),
         HeadInside2: lambda said: HeadInside(
             said.root, said.count, said.draw, said.faults, said.shards, said.candidates
@@ -80,6 +99,8 @@ DRILL = Translation(
         Forward: lambda said: Forward2(said.message, COLOUR),
         Ping: lambda said: Forward2(None, COLOUR),
         Ack: lambda said: Ack2(said.number + 1, said.unrouted),
+        AcknowledgeDeliveries: lambda said: Acknowledge2(said.number, said.proof, COLOUR),
+        ServerDelivery: lambda said: ServerDelivery2(said.wrapped, said.attachment),
         RelayRegistered: lambda said: RelayRegistered2(True),
         HeadInside: lambda said: HeadInside2(
             said.root, said.count, said.draw, said.faults, said.shards, said.candidates, COLOUR

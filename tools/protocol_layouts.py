@@ -48,7 +48,7 @@ from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tomography import frames as tomography_frames
 from hushcast_protocol.brokers.tomography import questions, statements
 from hushcast_protocol.central import frames as central
-from hushcast_protocol.central import introduction, network, rerouting
+from hushcast_protocol.central import introduction, network, rerouting, wire_announcement
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import box_frames, frames, host_cards, keeper_frames, leases, parcels
 from hushcast_protocol.purposes import grants, signed_vocabulary
@@ -184,7 +184,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         central.ServerDelivery,
     ),
     "central-sealed": (rerouting.WrappedMessage, introduction.IntroductionContent),
-    "central-network": (network.CentralNetwork,),
+    "central-network": (network.CentralNetwork, wire_announcement.WireAnnouncement),
     "tomography": (
         tomography_frames.StateFilters,
         statements.Statement,

@@ -65,9 +65,7 @@ class HeldTree:
 
     def spoken(self, now: float) -> int:
         """Return in which wire links are opened; raise `OtherWire` where it is not spoken here."""
-        wire = self.wire(now)
-        wire.check()
-        return wire.now
+        return self.wire(now).spoken()
 
     async def take(self, signed: Signed) -> int:
         """Take a tree if it is newer, durably; return its version. Raises `PeerError` as `check_tree`."""

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import trio
 
 from hushcast_brokers.held_tree import HeldTree
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.network_wire import NetworkWire
@@ -48,9 +47,8 @@ async def ask_for_tree(
     network: BrokersNetwork, tree: HeldTree, broker: BrokerContact, transport: Transport, env: Environment
 ) -> None:
     """Take the tree that a broker holds if it is newer. Raises `TransportError` or `PeerError`."""
-    spoken = tree.wire(env.now()).now
     # One that is not spoken here may have been given up since: who asks learns it, if anybody understands.
-    wire = min(max(spoken, wires.spoken().lowest), wires.spoken().highest)
+    wire = tree.wire(env.now()).nearest
     link = Link.initiate(network.id, broker.key, env.randomness, MAX_BROKER_FRAME, view=tree.view, wire=wire)
 
     async def hear(frame: FromAbove) -> None:

@@ -15,6 +15,10 @@ _BOTH = {
     **COMMON_COUNTERS,
 }
 
+_OF_OTHER_WIRES = {
+    "links_of_other_wires": "of these, links whose other end speaks another wire: of another version"
+}
+
 SERVER_COUNTERS = {
     "publications_accepted": "publications that are on disk for their subscribers",
     "publications_repeated": "publications that came again and were answered as before",
@@ -40,6 +44,7 @@ PROXY_COUNTERS = {
     "refused_closed": "requests that came while the server was not there",
     "refused_by_server": "requests that the server refused",
     "server_faults": "what the server sent that the protocol does not allow",
+    **_OF_OTHER_WIRES,
     **_BOTH,
 }
 """Of a proxy, by name, with its meaning."""
@@ -47,6 +52,7 @@ PROXY_COUNTERS = {
 USER_COUNTERS = {
     "links_opened": "links whose handshake succeeded",
     "links_failed": "links that could not be opened or broke",
+    **_OF_OTHER_WIRES,
     "pseudonyms_introduced": "pseudonyms that a proxy and the server took",
     "deliveries_refused": "deliveries that did not open, or were not a message of their day",
     "answers_forged": "answers in the server's name that it did not give",

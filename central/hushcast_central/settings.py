@@ -14,6 +14,7 @@ from hushcast_central.network_file import (
     check_proxies,
     listed_proxies,
 )
+from hushcast_protocol.base.network_wire import check_wanted
 from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy, ProxyRole
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings
 
@@ -34,7 +35,7 @@ class ServerSettings(ExaminedSettings, frozen=True, kw_only=True):
 
     program_name: ClassVar[str] = "central-server"
     """What `program` says in its file."""
-    live: ClassVar[frozenset[str]] = frozenset({"log", "listed"})
+    live: ClassVar[frozenset[str]] = frozenset({"log", "listed", "wire"})
     """The keys that a running server applies."""
 
     network: ServedNetworkSection
@@ -43,6 +44,9 @@ class ServerSettings(ExaminedSettings, frozen=True, kw_only=True):
     )
     """The proxies that it serves, no others; `hushcast admin central admit` adds one."""
 
+    wire: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """What the network should speak, which the server announces a day ahead; otherwise what it does."""
+
     def proxies(self) -> tuple[Proxy, ...]:
         """Return the proxies."""
         return tuple(listed_proxies(self.listed))
@@ -50,6 +54,7 @@ class ServerSettings(ExaminedSettings, frozen=True, kw_only=True):
     def check_own(self) -> None:
         """Raise `UsageError` where a proxy is out of reach, or two are one."""
         super().check_own()
+        check_wanted(self.wire)
         check_proxies(self.listed, self.transport, "proxies")
 
 
@@ -58,6 +63,8 @@ class ProxySettings(ExaminedSettings, frozen=True, kw_only=True):
 
     program_name: ClassVar[str] = "central-proxy"
     """What `program` says in its file."""
+    elsewhere: ClassVar[Mapping[str, str]] = {"wire": "the server alone says what its network speaks"}
+    """A key of the server, and why a proxy does not have it."""
     way_out: ClassVar[Mapping[str, str]] = {
         "network": "`hushcast join network.toml --config` and this file adds it, from what the server wrote"
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 import trio
 
+from hushcast_central.held_wire import HeldWire
 from hushcast_central.user.attachments import UserAttachments
 from hushcast_central.user.carrier import CentralCarrier
 from hushcast_central.user.credentials import CredentialsMaker
@@ -23,6 +24,7 @@ from hushcast_central.user.withdrawals import PseudonymWithdrawals
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.carrier_adapter import AdapterContext
 from hushcast_node.carrier_parts import CentralParts
+from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.central.frames import Pong
 from hushcast_protocol.central.network import PROXY_ROLES, Proxy, ProxyRole
@@ -39,8 +41,15 @@ class CentralAdapter:
         self._parts = parts
         self._env = around.env
         self._heard = Reachability(around.store, around.env)
+        self._wire = HeldWire(parts.network, around.store, around.env)
         self._links = UserLinks(
-            parts.network, parts.proxies, around.transport, self._heard, around.env, around.counters
+            parts.network,
+            parts.proxies,
+            around.transport,
+            self._heard,
+            self._wire,
+            around.env,
+            around.counters,
         )
         self._routes: CentralRoutes | None = None
 
@@ -85,6 +94,7 @@ class CentralAdapter:
         parts, heard, links = self._parts, self._heard, self._links
         calendar, profile = parts.network.calendar, parts.profile
         await heard.load()
+        await self._wire.load()
         records = PseudonymRecords(context.store)
         credentials = CredentialsMaker(profile, calendar, records, context.env)
         await credentials.load()
@@ -101,7 +111,7 @@ class CentralAdapter:
         )
         for role in PROXY_ROLES:
             context.spawn(keep_heard, links, heard, role, context.env)
-        return CentralCarrier(calendar, heard, publications, self._routes, context.env)
+        return CentralCarrier(calendar, heard, self._wire, publications, self._routes, context.env)
 
     async def greet(self) -> list[tuple[ProxyRole, Pong | None]]:
         """Ask all proxies for a sign of life, at once: some may be silent; return what each said."""
@@ -114,6 +124,10 @@ class CentralAdapter:
             for proxy in self._parts.proxies:
                 nursery.start_soon(ask, proxy)
         return [(proxy.role, said[proxy.key]) for proxy in self._parts.proxies]
+
+    def examine_wire(self) -> list[Finding]:
+        """Tell whether this program is left behind, or will be, or a proxy speaks another wire."""
+        return self._wire.examine(self._links.other_wires)
 
     def waits_for(self) -> str:
         """Say what is missing until it is ready."""
@@ -134,4 +148,6 @@ class CentralAdapter:
                 "silent": self._heard.missing,
             },
             "server": self._heard.is_server_there,
+            "wire": self._wire.describe(),
+            "other_wire": str(self._links.other_wires.met or "") or None,
         }

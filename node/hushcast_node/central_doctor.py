@@ -16,7 +16,8 @@ async def examine_central(side: CentralAdapter | None) -> list[Finding]:
     answers = await side.greet() if side is not None else []
     found = [_proxies(role, [pong for one, pong in answers if one == role]) for role in PROXY_ROLES]
     heard = [pong for _, pong in answers if pong is not None]
-    return [*found, _server(heard), examine_files(FILES_NEEDED)]
+    wire = side.examine_wire() if side is not None else []
+    return [*found, _server(heard), *wire, examine_files(FILES_NEEDED)]
 
 
 def _proxies(role: ProxyRole, answers: list[Pong | None]) -> Finding:

@@ -15,14 +15,13 @@ from hushcast_overlay.routes.routes import OverlayRoutes
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import (
     Handover,
-    NeverTaken,
     Probing,
     RoutedInterest,
     check_no_terms,
+    check_spoken,
     refuse_past,
 )
 from hushcast_runtime.carriers.contact import Contact
@@ -64,10 +63,8 @@ class OverlayCarrier:
 
     def check_open(self) -> None:
         """Raise `Refusal` where there is no relay to drop at, `NeverTaken` where there will be none."""
-        try:
-            self._shards.check_spoken()
-        except OtherWire as other:
-            raise NeverTaken(str(other)) from None
+        if (wire := self._shards.wire) is not None:
+            check_spoken(wire)
         self._shards.check_origins()
 
     async def hand_over(

@@ -156,8 +156,7 @@ class RosterKeeper:
         """Return in which wire links are opened now; raise `OtherWire` where it is not spoken here."""
         if (wire := self.wire) is None:
             return wires.spoken().highest
-        wire.check()
-        return wire.now
+        return wire.spoken()
 
     def rosters(self) -> list[Roster]:
         """Return the rosters held, ascending by epoch, the coming one among them."""

@@ -100,6 +100,7 @@ class ServerMember(Member):
     def __init__(self, network: SmallCentral) -> None:
         super().__init__(network, "server", SERVER_COUNTERS)
         draw = network.environment("group").randomness
+        self.wanted: int | None = None
         self.keys = ServerKeys(self.seed, SealingKey.draw(draw), Scalar.draw(draw))
 
     def made(self, transport: Transport, env: Environment) -> CentralServer:
@@ -116,6 +117,7 @@ class ServerMember(Member):
                 self.store,
                 self.counters[-1],
                 network.tracer,
+                self.wanted,
             )
         )
 
@@ -364,6 +366,10 @@ class SmallCentral:
         """Connect to the server as a proxy would."""
         address = memory_address(self.server.service.public())
         return await self.reach(self.net.server, address, proxy.seed, decode_from_server)
+
+    def sign_of_life(self, is_open: bool = True, difficulty: int = 0) -> Pong:
+        """Return what a proxy says that has heard the server."""
+        return Pong(difficulty, is_open, self.server.daemon._wire.signed)
 
     async def pong(self, proxy: ProxyMember) -> Pong:
         connection = await self.connect(proxy)

@@ -12,7 +12,7 @@ from small_network import until
 from hushcast_central.proxy import users
 from hushcast_central.server import deliveries, publications
 from hushcast_protocol.central import request_proofs
-from hushcast_protocol.central.frames import Ping, Pong, UserAnswer
+from hushcast_protocol.central.frames import Ping, UserAnswer
 from hushcast_runtime.storage import spool
 
 
@@ -160,7 +160,7 @@ async def test_after_its_day_nothing_is_left_of_a_pseudonym() -> None:
         assert network.count("deliveries_expired") == 1
         for member in network.members:
             kept = {kind for kind, records in member.store._records.items() if records}
-            assert kept == {"address"}
+            assert kept == {"address", "wire"}
 
 
 async def test_a_publication_that_nobody_wants_is_answered_the_same() -> None:
@@ -217,18 +217,18 @@ async def test_attached_users_show_that_they_live_or_are_let_go() -> None:
         await person.attach(connection)
         for _ in range(10):
             await trio.sleep(users.SILENT - 60)
-            assert await connection.ask(Ping()) == Pong(0, True)
+            assert await connection.ask(Ping()) == network.sign_of_life()
         assert await connection.hear(users.SILENT + 10) is None
         assert network.deliveries.daemon.status()["attached"] == 0
 
 
 async def test_a_pong_tells_whether_the_server_is_there() -> None:
     async with small_central() as network:
-        assert await network.pong(network.deliveries) == Pong(0, True)
+        assert await network.pong(network.deliveries) == network.sign_of_life()
         await network.server.stop()
         await until(lambda: network.deliveries.daemon.link_state != "open")
-        assert await network.pong(network.deliveries) == Pong(0, False)
+        assert await network.pong(network.deliveries) == network.sign_of_life(False)
         assert await network.publish(network.message()) == "closed"
         await network.server.start()
         await network.linked()
-        assert await network.pong(network.deliveries) == Pong(0, True)
+        assert await network.pong(network.deliveries) == network.sign_of_life()

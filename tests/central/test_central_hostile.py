@@ -94,7 +94,7 @@ async def hostile(network: SmallCentral, role: str = "deliveries") -> Hostile:
     member = network.add(f"hostile {role}", role)
     network.server.daemon.replace_proxies(network.proxies)
     connection = await network.as_proxy(member)
-    assert await connection.ask(Ping()) == Pong(0, True)
+    assert await connection.ask(Ping()) == network.sign_of_life()
     return Hostile(network, connection)
 
 
@@ -194,7 +194,7 @@ async def test_replayed_attaches_and_acknowledgements_delete_nothing() -> None:
             DeliveriesAcknowledged(attachment, 1, bytes(16)), Detach(attachment), Detach(999)
         )
         await proxy.connection.say(DeliveriesAcknowledged(999, 1, bytes(16)), Ping())
-        assert await proxy.hear() == Pong(0, True)
+        assert await proxy.hear() == network.sign_of_life()
         assert waiting(network) == 1
 
 

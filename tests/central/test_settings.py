@@ -44,7 +44,7 @@ def test_little_has_to_be_said() -> None:
 def test_proxies_are_listed() -> None:
     server = parse_settings(LISTED.encode(), "f", ServerSettings)
     assert server.proxies() == (PUBLICATIONS, DELIVERIES)
-    assert ServerSettings.live == {"log", "listed"}, "what a reload applies"
+    assert ServerSettings.live == {"log", "listed", "wire"}, "what a reload applies"
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ class LyingLinks(UserLinks):
         if self.liars.conversations > MAX_CONVERSATIONS or not self.liars.has_more():
             raise TransportError("nobody is there any more")
         channel: Any = Channel(self.liars)
-        yield ProxyConversation(channel, proxy, self._heard)
+        yield ProxyConversation(channel, proxy, self._heard, self._wire)
 
 
 async def play(choose: Choose, has_more: Callable[[], bool]) -> None:

@@ -11,8 +11,8 @@ import msgspec
 from hushcast_brokers.broker_sections import BrokerSection, check_brokers, seats_of
 from hushcast_brokers.network_file import BrokersNetworkSection, BrokersTerms
 from hushcast_brokers.tomography.section import TomographySection
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.network_wire import check_wanted
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.broker_tree import MAX_BROKERS, BrokerPosition
@@ -78,8 +78,7 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
     def check_own(self) -> None:
         """Raise `UsageError` where brokers are out of reach, or are no tree."""
         super().check_own()
-        if self.wire is not None and self.wire not in wires.spoken():
-            raise UsageError(f"wire: this program speaks {wires.spoken()}: write that, or leave it out")
+        check_wanted(self.wire)
         self.network.check_privacy(self.is_watched)
         check_brokers(self.listed, self.transport)
         if self.communities and self.network.privacy != "community":

@@ -10,7 +10,14 @@ from hushcast_brokers.client.routes import BrokersRoute, BrokersRoutes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import PROBED_OFTEN, Handover, Probing, RoutedInterest, refuse_past
+from hushcast_runtime.carriers.carrier import (
+    PROBED_OFTEN,
+    Handover,
+    Probing,
+    RoutedInterest,
+    check_spoken,
+    refuse_past,
+)
 from hushcast_runtime.carriers.route_handle import RouteHandle
 
 
@@ -36,7 +43,11 @@ class BrokersCarrier:
         return PROBED_OFTEN
 
     def check_open(self) -> None:
-        """Raise `Refusal` while no tree is held, that is, before the root has ever answered."""
+        """Raise `Refusal` while no tree is held, that is, before the root has ever answered.
+
+        And `NeverTaken` where the network speaks what this program does not.
+        """
+        check_spoken(self._parts.tree.wire(self._parts.context.env.now()))
         if self._parts.tree.newest is None:
             raise Refusal(
                 "the root of the brokers has not answered yet: `hushcast doctor` says what is missing"

@@ -7,17 +7,20 @@ from typing import Any
 
 import trio
 
+from hushcast_central.held_wire import HeldWire
 from hushcast_central.program import PROXY
 from hushcast_central.proxy.server_link import LinkState, ServerLink
 from hushcast_central.proxy.transformation import ProxyTransformation
 from hushcast_central.proxy.transformation_keys import TransformationKeys
 from hushcast_central.proxy.users import UserChannel, Users
-from hushcast_protocol.base import ground_truth
+from hushcast_protocol.base import ground_truth, wires
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.proof_of_work import difficulty_of
 from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.central.frames import MAX_CENTRAL_FRAME, decode_from_user
+from hushcast_protocol.base.wires import LASTING
+from hushcast_protocol.central.frames import MAX_CENTRAL_FRAME, decode_from_user, decode_sign_of_life
 from hushcast_protocol.central.network import CentralNetwork, ProxyRole
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
@@ -61,6 +64,7 @@ class CentralProxy(ListeningDaemon):
         calendar = parts.network.calendar
         self._keys = TransformationKeys(parts.store, calendar, parts.role == "deliveries")
         self._admission = Admission(parts.seed.public(), calendar, self._env, self._by_room)
+        self._wire = HeldWire(parts.network, parts.store, self._env)
         self._server: ServerLink | None = None
         self._passing: ProxyTransformation
         self._users: Users | None = None
@@ -70,6 +74,10 @@ class CentralProxy(ListeningDaemon):
         """How it stands with the server."""
         return self._server.state if self._server is not None else "not reached"
 
+    def examine_wire(self) -> list[Finding]:
+        """Tell whether this program is left behind, or will be, or the server speaks another wire."""
+        return self._wire.examine(self._server.other_wires if self._server is not None else None)
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""
         parts = self._parts
@@ -78,7 +86,10 @@ class CentralProxy(ListeningDaemon):
             nursery.start_soon(parts.store.run)
             await migrate(parts.store, PROXY.migrations.load())
             await self._keys.load()
-            server = ServerLink(parts.network, parts.seed, parts.server_address, parts.transport, context)
+            await self._wire.load()
+            server = ServerLink(
+                parts.network, parts.seed, parts.server_address, parts.transport, self._wire, context
+            )
             self._passing = ProxyTransformation(parts.role, self._keys, self._admission, server, context)
             users = Users(self._passing, self._admission, server, context)
             self._server, self._users = server, users
@@ -95,6 +106,7 @@ class CentralProxy(ListeningDaemon):
     def status(self) -> dict[str, Any]:
         """Describe it, by no pseudonym and no user."""
         users = self._users
+        met = self._server.other_wires if self._server is not None else None
         return {
             "role": self._parts.role,
             "server_connected": int(self.link_state == "open"),
@@ -103,6 +115,8 @@ class CentralProxy(ListeningDaemon):
             "connections": len(users) if users is not None else 0,
             "attached": users.attached if users is not None else 0,
             "difficulty": self._admission.difficulty,
+            "wire": self._wire.describe(),
+            "other_wire": str(met.met or "") or None if met is not None else None,
             "clock": self.clock.describe(),
             "counters": self.counters.as_dict(),
         }
@@ -114,10 +128,16 @@ class CentralProxy(ListeningDaemon):
 
     async def _accept(self, stream: trio.abc.Stream) -> UserChannel:
         parts = self._parts
-        link = Link.respond(parts.network.id, parts.seed, self._env.randomness, MAX_CENTRAL_FRAME)
+        link = Link.respond(
+            parts.network.id,
+            parts.seed,
+            self._env.randomness,
+            MAX_CENTRAL_FRAME,
+            takes=(LASTING, *wires.spoken().numbers()),
+        )
         channel, _ = await accept_channel(stream, link, decode_from_user)
         self.counters.add("links_opened")
-        return channel
+        return channel.speaking(decode_sign_of_life) if link.wire == LASTING else channel
 
     async def _keep_time(self) -> None:
         calendar = self._parts.network.calendar

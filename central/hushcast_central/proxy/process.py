@@ -79,7 +79,9 @@ class _Proxy(Process):
         write_private(self._own.state_path() / PROXY_FILE, proxy_section(own).encode())
 
     def _own_findings(self) -> list[Finding]:
-        return [examine_server_link(self._proxy.link_state if self._proxy is not None else None)]
+        if self._proxy is None:
+            return [examine_server_link(None)]
+        return [examine_server_link(self._proxy.link_state), *self._proxy.examine_wire()]
 
     def _doing(self) -> str:
         state = self._proxy.link_state if self._proxy is not None else None

@@ -7,12 +7,14 @@ from typing import Literal, Protocol
 
 import trio
 
+from hushcast_central.held_wire import HeldWire
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.hop_link import QUIET
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,
     AcknowledgeDeliveries,
@@ -38,6 +40,7 @@ from hushcast_protocol.central.network import CentralNetwork
 from hushcast_protocol.central.rerouting import WrappedMessage
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
+from hushcast_runtime.other_wires import OtherWires
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, open_channel
 from hushcast_runtime.transports.channel_writer import Writer
@@ -78,14 +81,22 @@ class ServerLink:
     """One proxy's link to the server."""
 
     def __init__(
-        self, network: CentralNetwork, seed: Seed, address: Address, transport: Transport, context: Context
+        self,
+        network: CentralNetwork,
+        seed: Seed,
+        address: Address,
+        transport: Transport,
+        wire: HeldWire,
+        context: Context,
     ) -> None:
         self._network = network
         self._seed = seed
         self._address = address
         self._transport = transport
+        self.wire = wire
         self._env = context.env
         self._counters = context.counters
+        self.other_wires = OtherWires(context.env.elapsed, context.counters)
         self._spawn = context.spawn
         self._writer: Writer | None = None
         self._numbers = 0
@@ -148,14 +159,22 @@ class ServerLink:
             try:
                 await self._live(backoff)
             except (PeerError, TransportError) as error:
-                self._counters.add("server_faults" if isinstance(error, PeerError) else "links_failed")
+                self.other_wires.note(error)
+                is_fault = isinstance(error, PeerError) and not isinstance(error, OtherWire)
+                self._counters.add("server_faults" if is_fault else "links_failed")
                 log.debug("the server was not reached, or its link broke", reason=str(error))
             await trio.sleep(backoff.next())
 
     async def _live(self, backoff: Backoff) -> None:
         """Open the link and take what comes until it ends; pauses begin anew once the server has spoken."""
+        # What is not spoken here may be given up again: over this link a proxy hears it.
         link = Link.initiate(
-            self._network.id, self._network.server, self._env.randomness, MAX_CENTRAL_FRAME, self._seed
+            self._network.id,
+            self._network.server,
+            self._env.randomness,
+            MAX_CENTRAL_FRAME,
+            self._seed,
+            wire=self.wire.now.nearest,
         )
         try:
             channel, _ = await open_channel(
@@ -214,6 +233,7 @@ class ServerLink:
                 receiver.deliver(frame.wrapped)
         elif isinstance(frame, Pong):
             self.difficulty = frame.difficulty
+            self.wire.take(frame.announced)
         elif isinstance(frame, Detach) and (gone := self._receivers.pop(frame.attachment, None)) is not None:
             gone.close()
 

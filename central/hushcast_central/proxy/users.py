@@ -146,4 +146,4 @@ class Users:
                 raise DecodeError("an attached user asked for something else")
 
     def _pong(self) -> Pong:
-        return Pong(self._admission.difficulty, self._server.is_open)
+        return Pong(self._admission.difficulty, self._server.is_open, self._server.wire.signed)

@@ -8,6 +8,7 @@ from typing import Any
 
 import trio
 
+from hushcast_central.held_wire import HeldWire
 from hushcast_central.program import SERVER
 from hushcast_central.server.deliveries import Deliveries, ProxyLink
 from hushcast_central.server.outer_layer import OuterLayer
@@ -15,6 +16,7 @@ from hushcast_central.server.publications import ServerPublications
 from hushcast_central.server.server_requests import MAX_UNDER_WAY, ServerRequests
 from hushcast_central.server.subscriptions import ServerSubscriptions
 from hushcast_protocol.base import ground_truth
+from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.base.links import Link
@@ -79,6 +81,8 @@ class ServerParts:
     store: Store
     counters: Counters
     tracer: Tracer
+    wire: int | None = None
+    """What the network should speak; `None`: what it does."""
 
 
 class _Proxy(ProxyLink):
@@ -99,6 +103,7 @@ class CentralServer(ListeningDaemon):
         self._proxies = {proxy.key: proxy for proxy in parts.proxies}
         self._links: dict[bytes, _Proxy] = {}  # the newest of each proxy
         self._outer_layer = OuterLayer(parts.keys.group, parts.profile, self._env.randomness)
+        self._wire = HeldWire(parts.network, parts.store, self._env)
         self._register = PseudonymRegister(parts.network.calendar, parts.env.randomness(16))
         self._share()
         self._spool = Spool(parts.store)
@@ -120,6 +125,14 @@ class CentralServer(ListeningDaemon):
             if listed is None or listed.role != link.proxy.role:
                 link.writer.scope.cancel()
 
+    async def announce(self, wanted: int | None) -> None:
+        """Have the network go on to a wire, if any is wanted, a day ahead."""
+        await self._wire.announce(self._parts.keys.seed, wanted)
+
+    def examine_wire(self) -> list[Finding]:
+        """Tell whether this program is left behind, or will be: after an earlier release was installed."""
+        return self._wire.examine()
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when it listens."""
         parts = self._parts
@@ -127,6 +140,8 @@ class CentralServer(ListeningDaemon):
             context = Context(self._env, parts.store, parts.counters, parts.tracer, nursery.start_soon)
             nursery.start_soon(parts.store.run)
             await migrate(parts.store, SERVER.migrations.load())
+            await self._wire.load()
+            await self.announce(parts.wire)
             self._make(context)
             await self._subscriptions.load()
             await self._publications.load()
@@ -150,6 +165,7 @@ class CentralServer(ListeningDaemon):
             "attached": len(self._deliveries),
             "deliveries_waiting": len(self._spool),
             "deliveries_waiting_bytes": self._spool.size,
+            "wire": self._wire.describe(),
             "clock": self.clock.describe(),
             "counters": self.counters.as_dict(),
         }
@@ -210,7 +226,8 @@ class CentralServer(ListeningDaemon):
         elif isinstance(frame, Detach):
             self._deliveries.detach(link, frame.attachment)
         elif isinstance(frame, Ping):
-            link.writer.post(Pong(difficulty_of(self._register.fullness(link.proxy.key)), True))
+            difficulty = difficulty_of(self._register.fullness(link.proxy.key))
+            link.writer.post(Pong(difficulty, True, self._wire.signed))
         else:
             await link.slots.acquire()
             if isinstance(frame.what, Attach):  # in its turn, and without a wait: the next may take it back

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from hushcast_central import program
 from hushcast_central.counters import SERVER_COUNTERS
 from hushcast_central.gauges import CENTRAL_GAUGES
@@ -36,7 +38,8 @@ SERVER = DaemonKind(
 def run_server(load: Load[ServerSettings]) -> None:
     """Run a server until SIGTERM or SIGINT; raises the `HushcastError` that ended it.
 
-    SIGHUP makes it serve the proxies that the configuration lists then, and write `network.toml` anew.
+    SIGHUP makes it serve the proxies that the configuration lists then, write `network.toml` anew, and
+    announce the wire that the configuration wants.
     """
     run_process(load, _Server)
 
@@ -57,7 +60,9 @@ class _Server(Process):
             if self._is_published:
                 self._write(proxies)
             self._server.replace_proxies(proxies)
+            self._living.start_soon(self._server.announce, fresh.wire)
         self._proxies = proxies
+        self._own = msgspec.structs.replace(self._own, wire=fresh.wire)
 
     def _make(self, around: ProcessContext) -> CentralServer:
         settings, state = self._own, self._own.state_path()
@@ -80,6 +85,7 @@ class _Server(Process):
                 around.store,
                 around.counters,
                 self._tracer,
+                settings.wire,
             )
         )
         return server
@@ -98,8 +104,10 @@ class _Server(Process):
             raise UsageError(f"{path} cannot be written: {error.strerror}") from None
 
     def _own_findings(self) -> list[Finding]:
-        connected = self._server.connected() if self._server is not None else frozenset()
-        return examine_proxies(self._proxies, frozenset(connected))
+        if self._server is None:
+            return examine_proxies(self._proxies, frozenset())
+        connected = frozenset(self._server.connected())
+        return [*self._server.examine_wire(), *examine_proxies(self._proxies, connected)]
 
     def _doing(self) -> str:
         assert self._server is not None

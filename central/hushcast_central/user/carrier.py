@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from hushcast_central.held_wire import HeldWire
 from hushcast_central.user.publisher import CentralPublisher
 from hushcast_central.user.reachability import Reachability
 from hushcast_central.user.receiver import CentralRoute
@@ -16,6 +17,7 @@ from hushcast_runtime.carriers.carrier import (
     Probing,
     RoutedInterest,
     check_no_terms,
+    check_spoken,
     refuse_past,
 )
 from hushcast_runtime.carriers.route_handle import RouteHandle
@@ -32,12 +34,14 @@ class CentralCarrier:
         self,
         calendar: Calendar,
         heard: Reachability,
+        wire: HeldWire,
         publications: CentralPublisher,
         routes: CentralRoutes,
         env: Environment,
     ) -> None:
         self._calendar = calendar
         self._heard = heard
+        self._wire = wire
         self._publications = publications
         self._routes = routes
         self._env = env
@@ -53,7 +57,8 @@ class CentralCarrier:
         return PROBED_OFTEN
 
     def check_open(self) -> None:
-        """Raise `Refusal` where no proxy of some role has ever answered."""
+        """Raise `Refusal` where no proxy of some role has ever answered, `NeverTaken` where none can."""
+        check_spoken(self._wire.now)
         self._heard.check()
 
     async def hand_over(

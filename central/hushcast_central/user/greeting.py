@@ -34,8 +34,7 @@ async def keep_heard(links: UserLinks, heard: Reachability, role: ProxyRole, env
 async def greet(links: UserLinks, proxy: Proxy) -> Pong | None:
     """Return a proxy's sign of life, `None` where there is none."""
     try:
-        async with links.open(proxy) as talk:
-            return await talk.ping()
+        return await links.ask(proxy)
     except (TransportError, PeerError) as error:
         log.info("a proxy does not answer", reason=str(error))
         return None

@@ -8,10 +8,12 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from hushcast_central.held_wire import HeldWire
 from hushcast_central.user.reachability import Reachability
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.wire import PublicKey, Wire
+from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,
     AttachAnswer,
@@ -24,6 +26,7 @@ from hushcast_protocol.central.frames import (
 from hushcast_protocol.central.network import CentralNetwork, Proxy, ProxyRole
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.other_wires import OtherWires
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, open_channel
 
@@ -33,9 +36,10 @@ ANSWER_TIMEOUT = 30.0  # seconds from a request to its answer, which has two hop
 class ProxyConversation:
     """Requests to one proxy and their answers, in order; then perhaps deliveries."""
 
-    def __init__(self, channel: Channel[ToUser], proxy: Proxy, heard: Reachability) -> None:
+    def __init__(self, channel: Channel[ToUser], proxy: Proxy, heard: Reachability, wire: HeldWire) -> None:
         self._channel = channel
         self._heard = heard
+        self._wire = wire
         self._early: deque[ToUser] = deque()
         self.proxy = proxy
 
@@ -74,7 +78,8 @@ class ProxyConversation:
         return await self._channel.receive()
 
     def note(self, pong: Pong) -> None:
-        """Note what a sign of life says of the server."""
+        """Note what a sign of life says of the server; raise `PeerError` where it says it falsely."""
+        self._wire.take(pong.announced)
         self._heard.note(self.proxy.role, pong.is_open)
 
     async def _next(self) -> ToUser:
@@ -98,10 +103,13 @@ class UserLinks:
         proxies: Sequence[Proxy],
         transport: Transport,
         heard: Reachability,
+        wire: HeldWire,
         env: Environment,
         counters: Counters,
     ) -> None:
         self._network = network.id
+        self._wire = wire
+        self.other_wires = OtherWires(env.elapsed, counters)
         self._proxies = {proxy.key: proxy for proxy in proxies}
         self._transport = transport
         self._heard = heard
@@ -124,26 +132,43 @@ class UserLinks:
 
     @asynccontextmanager
     async def open(self, proxy: Proxy) -> AsyncIterator[ProxyConversation]:
-        """Open a link, closed at the end. Raises `TransportError`, `PeerError`."""
+        """Open a link in the network's wire, closed at the end. Raises `TransportError`, `PeerError`.
+
+        The first of a day asks what that is before: in a former one it would stand out among others.
+        """
+        if not self._wire.is_fresh:
+            await self.ask(proxy)
+        wire = self._wire.now.spoken()
+        async with self._opened(proxy, wire) as talk:
+            yield talk
+
+    async def ask(self, proxy: Proxy) -> Pong:
+        """Ask a proxy for a sign of life, in a link of its own that every release opens. Raises as `open`."""
+        async with self._opened(proxy, LASTING) as talk:
+            return await talk.ping()
+
+    @asynccontextmanager
+    async def _opened(self, proxy: Proxy, wire: int) -> AsyncIterator[ProxyConversation]:
         try:
-            async with self._opened(proxy) as talk:
+            async with self._linked(proxy, wire) as talk:
                 yield talk
         except (PeerError, TransportError):
             self._heard.note_failure(proxy.role)
             raise
 
     @asynccontextmanager
-    async def _opened(self, proxy: Proxy) -> AsyncIterator[ProxyConversation]:
-        link = Link.initiate(self._network, proxy.key, self._env.randomness, MAX_CENTRAL_FRAME)
+    async def _linked(self, proxy: Proxy, wire: int) -> AsyncIterator[ProxyConversation]:
+        link = Link.initiate(self._network, proxy.key, self._env.randomness, MAX_CENTRAL_FRAME, wire=wire)
         try:
             channel, _ = await open_channel(
                 self._transport, proxy.address, self._env.isolation(), link, decode_to_user
             )
-        except (PeerError, TransportError):
+        except (PeerError, TransportError) as error:
             self._counters.add("links_failed")
+            self.other_wires.note(error)
             raise
         self._counters.add("links_opened")
         try:
-            yield ProxyConversation(channel, proxy, self._heard)
+            yield ProxyConversation(channel, proxy, self._heard, self._wire)
         finally:
             await channel.aclose()

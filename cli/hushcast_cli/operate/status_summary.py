@@ -54,8 +54,8 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "roster", _roster(status)
         if (directories := status.get("directories")) is not None and directories["directories"] > 1:
             yield "directories", _directories(directories)
-        if (told := _wire(status)) is not None:
-            yield "wire", f"{told}: `hushcast doctor` says more"
+    if (told := _wire(status)) is not None:
+        yield "wire", f"{told}: `hushcast doctor` says more"
     if status.get("role") == "relay":
         yield "relay", _relay(status)
     if "subscriptions" in status:

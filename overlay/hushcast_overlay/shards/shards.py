@@ -20,6 +20,7 @@ from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.keeping_rule import KeepingRule
+from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.roster import Network, Relay
 from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.wire import RelayId
@@ -213,9 +214,10 @@ class Shards:
         known = [near.least_price(relay) for near in self._at_home()]
         return min((bits for bits in known if bits), default=0)
 
-    def check_spoken(self) -> None:
-        """Raise `OtherWire` where the network speaks what is not spoken here."""
-        self._rosters.spoken()
+    @property
+    def wire(self) -> NetworkWire | None:
+        """What the network speaks, as far as anybody told."""
+        return self._rosters.wire
 
     def check_relays(self) -> None:
         """Raise `Refusal` while no relay is known of, so that nothing can be subscribed to."""

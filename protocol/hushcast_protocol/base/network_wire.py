@@ -8,6 +8,7 @@ from typing import Any
 
 from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
+from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, warning
 from hushcast_protocol.base.wire import Counter, Lasting
 from hushcast_protocol.base.wires import NETWORK, OtherWire, WireNumber, WireRange
@@ -27,6 +28,16 @@ class NetworkWire:
         """Raise `OtherWire` where what is in force is not spoken here."""
         if self.now not in wires.spoken():
             raise OtherWire(WireRange(self.now, self.now), NETWORK)
+
+    def spoken(self) -> int:
+        """Return in which wire links are opened; raise `OtherWire` where it is not spoken here."""
+        self.check()
+        return self.now
+
+    @property
+    def nearest(self) -> int:
+        """What is next to it of all that this program speaks: for questions whether that is still so."""
+        return min(max(self.now, wires.spoken().lowest), wires.spoken().highest)
 
     @property
     def is_left_behind(self) -> bool:
@@ -90,6 +101,12 @@ class AnnouncedWire(Lasting, frozen=True, tag="announced-wire"):
             return AnnouncedWire(spoken.now, None, 0)
         begins = (epoch // EPOCHS_A_DAY + 2) * EPOCHS_A_DAY  # a whole day ahead, at a change of day
         return AnnouncedWire(spoken.now, spoken.now + (1 if wanted > spoken.now else -1), begins)
+
+
+def check_wanted(wire: int | None) -> None:
+    """Raise `UsageError` where a configuration asks for what this program does not speak."""
+    if wire is not None and wire not in wires.spoken():
+        raise UsageError(f"wire: this program speaks {wires.spoken()}: write that, or leave it out")
 
 
 BEGINNING = AnnouncedWire(wires.FIRST.lowest, None, 0)

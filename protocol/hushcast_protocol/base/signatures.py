@@ -24,6 +24,7 @@ class SignaturePurpose(bytes, Enum):
     HOST_CARD = b"hushcast host card 1\x00"
     AUTHOR = b"hushcast author 1\x00"
     BROKER_TREE = b"hushcast broker tree 1\x00"
+    CENTRAL_WIRE = b"hushcast central wire 1\x00"
     CHARTER = b"hushcast charter 1\x00"
     LINK_INITIATOR = b"hushcast link initiator 1\x00"
     LINK_RESPONDER = b"hushcast link responder 1\x00"

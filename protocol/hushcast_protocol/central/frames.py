@@ -16,6 +16,7 @@ import msgspec
 
 from hushcast_protocol.base.group import Point
 from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY, ProofOfWork
+from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Lasting, Wire, decoder
 from hushcast_protocol.central.introduction import MAX_SEALED
 from hushcast_protocol.central.rerouting import MAX_INSIDE, WrappedMessage
@@ -96,8 +97,11 @@ class AcknowledgeDeliveries(Wire, frozen=True, tag="acknowledge"):
     proof: Bytes16
 
 
-class Ping(Wire, frozen=True, tag="central-ping"):
-    """Show a sign of life, or see whether anybody is there."""
+class Ping(Lasting, frozen=True, tag="central-ping"):
+    """Show a sign of life, or see whether anybody is there, and what the network speaks.
+
+    The one thing that a user says in a link of the wire `LASTING`, and every release answers it.
+    """
 
 
 # A proxy to a user.
@@ -130,6 +134,8 @@ class Pong(Lasting, frozen=True, tag="central-pong"):
 
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
     is_open: bool
+    announced: Signed | None = None
+    """The newest that the server announced of its network's wire (`WireAnnouncement`)."""
 
 
 FromUser = Introduce | Subscribe | WithdrawTokens | Attach | Publish | AcknowledgeDeliveries | Ping
@@ -196,5 +202,6 @@ FromServer = ServerAnswer | ServerDelivery | Detach | Pong
 
 decode_from_user: Callable[[bytes], FromUser] = decoder(FromUser, "frame", MAX_CENTRAL_FRAME)
 decode_to_user: Callable[[bytes], ToUser] = decoder(ToUser, "frame", MAX_CENTRAL_FRAME)
+decode_sign_of_life: Callable[[bytes], Ping] = decoder(Ping, "frame", MAX_CENTRAL_FRAME)
 decode_from_proxy: Callable[[bytes], FromProxy] = decoder(FromProxy, "frame", MAX_CENTRAL_FRAME)
 decode_from_server: Callable[[bytes], FromServer] = decoder(FromServer, "frame", MAX_CENTRAL_FRAME)

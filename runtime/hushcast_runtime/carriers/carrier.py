@@ -19,6 +19,8 @@ import trio
 
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.network_wire import NetworkWire
+from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.carriers.looks import Looked
@@ -139,6 +141,14 @@ class Route(Protocol):
 
 class NeverTaken(Refusal):
     """What is published now is taken by nobody, however long it waits."""
+
+
+def check_spoken(wire: NetworkWire) -> None:
+    """Raise `NeverTaken` where a network speaks what this program does not."""
+    try:
+        wire.check()
+    except OtherWire as other:
+        raise NeverTaken(str(other)) from None
 
 
 class Looking(Protocol):
