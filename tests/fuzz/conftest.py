@@ -6,5 +6,13 @@ from pathlib import Path
 HERE = Path(__file__).parent
 TESTS = HERE.parent
 sys.path[:0] = map(
-    str, [HERE, TESTS / "protocol" / "mqtt", TESTS / "protocol", TESTS / "central", TESTS / "directory"]
+    str,
+    [
+        HERE,
+        TESTS / "protocol" / "mqtt",
+        TESTS / "protocol",
+        TESTS / "central",
+        TESTS / "directory",
+        TESTS.parent / "tools",
+    ],
 )

@@ -16,6 +16,7 @@ import targets_following
 import targets_full
 import targets_http
 import targets_keepers
+import targets_kinds
 import targets_links
 import targets_local
 import targets_located
@@ -41,6 +42,7 @@ _EVERY = [
         targets_boxes,
         targets_devices,
         targets_keepers,
+        targets_kinds,
         targets_local,
         targets_mqtt,
         targets_http,
