@@ -30,7 +30,7 @@ from hushcast_protocol.brokers.full import aggregation, layered_word, layers
 from hushcast_protocol.brokers.tomography import frames as tomography_frames
 from hushcast_protocol.brokers.tomography import questions, statements
 from hushcast_protocol.central import frames as central_frames
-from hushcast_protocol.central import introduction, network, rerouting
+from hushcast_protocol.central import introduction, network, rerouting, wire_announcement
 from hushcast_protocol.content import messages, reports
 from hushcast_protocol.overlay import box_frames, frames, host_cards, keeper_frames, leases, parcels
 from hushcast_protocol.purposes import grants, signed_vocabulary
@@ -74,6 +74,7 @@ MODULES = (
     introduction,
     network,
     rerouting,
+    wire_announcement,
     frames,
     keeper_frames,
     box_frames,
