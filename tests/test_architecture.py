@@ -88,7 +88,7 @@ WIRES = {
     "hushcast_overlay.carrier",
     "hushcast_brokers.__main__",
     "hushcast_directory.__main__",
-    "hushcast_cli.main",
+    "hushcast_cli.lab",
 }
 MAX_FILES = 30  # of a folder
 HEAPS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import click
@@ -54,18 +55,36 @@ class CommandGroup(click.Group):
 
 
 class SectionedGroup(CommandGroup):
-    """The command line as a whole: its commands stand in sections, and those of before are understood."""
+    """The command line as a whole: its commands stand in sections, and those of before are understood.
+
+    A command is imported when it is asked for, or all are.
+    """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.sections: Mapping[str, Sequence[click.Command]] = {}
+        self._sections: Mapping[str, Mapping[str, str]] = {}
+        self._modules: dict[str, str] = {}
 
-    def fill(self, sections: Mapping[str, Sequence[click.Command]]) -> None:
-        """Take over all commands, by the titles of their sections."""
-        self.sections = sections
-        for commands in sections.values():
-            for command in commands:
-                self.add_command(command)
+    def fill(self, sections: Mapping[str, Mapping[str, str]]) -> None:
+        """Take over all commands, by the titles of their sections: the module in which each has its name."""
+        self._sections = sections
+        for modules in sections.values():
+            self._modules |= modules
+        self.add_later(lambda: map(self._imported, self._modules))
+
+    @property
+    def sections(self) -> Mapping[str, Sequence[click.Command]]:
+        """All commands, by the titles of their sections."""
+        return {title: [self.commands[name] for name in names] for title, names in self._sections.items()}
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a name, if there is one; the others need not be imported."""
+        return self._imported(cmd_name) if cmd_name in self._modules else None
+
+    def _imported(self, name: str) -> click.Command:
+        command = getattr(import_module(self._modules[name]), name)
+        assert isinstance(command, click.Command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

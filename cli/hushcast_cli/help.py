@@ -12,7 +12,7 @@ ALL = "all"
 @click.command("help", short_help="Show the help of a command; `help all` lists all commands.")
 @click.argument("words", nargs=-1, metavar="[COMMAND]…")
 @click.pass_context
-def help_command(context: click.Context, words: tuple[str, ...]) -> None:
+def help(context: click.Context, words: tuple[str, ...]) -> None:
     """Show the help of COMMAND, as its --help does; without one that of `hushcast`.
 
     `hushcast help all` lists all commands, those in groups, too.

@@ -6,36 +6,14 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Iterable
 
 import click
 
-from hushcast_cli.analysis.lab import lab
 from hushcast_cli.command_groups import SectionedGroup
-from hushcast_cli.completion import PROGRAM, VARIABLE, completion
-from hushcast_cli.devices.device import device
+from hushcast_cli.completion import PROGRAM, VARIABLE
 from hushcast_cli.exits import ExitCode, report
-from hushcast_cli.gateways.gateway import gateway
-from hushcast_cli.help import help_command
-from hushcast_cli.located.located import located
-from hushcast_cli.messages.coverage import coverage
-from hushcast_cli.messages.outbox import outbox
-from hushcast_cli.messages.publish import publish
-from hushcast_cli.messages.subscribe import subscribe
-from hushcast_cli.messages.subscriptions import ack, subscriptions, unsubscribe
-from hushcast_cli.messages.topic import topic
-from hushcast_cli.operate.admin import admin
-from hushcast_cli.operate.doctor import doctor
-from hushcast_cli.operate.healthcheck import healthcheck
-from hushcast_cli.operate.init import init
-from hushcast_cli.operate.join import join
-from hushcast_cli.operate.run import run as run_command
-from hushcast_cli.operate.status import status
-from hushcast_cli.operate.top import top
 from hushcast_cli.options import Choices, daemon_options
 from hushcast_cli.output import note
-from hushcast_cli.purposes.purpose import purpose
-from hushcast_cli.testnets.testnet import testnet
 
 
 @click.group(
@@ -60,22 +38,39 @@ def cli() -> None:
     """
 
 
-@lab.add_later
-def _more_of_the_lab() -> Iterable[click.Command]:
-    from hushcast_cli.located.located_lab import located_lab
-    from hushcast_cli.purposes.purpose_rules import purpose_rules
-    from hushcast_cli.testnets.directory_simulation import simulate_authorities
-
-    return located_lab, purpose_rules, simulate_authorities
-
-
 cli.fill(
     {
-        "Messages": (publish, subscribe, unsubscribe, subscriptions, topic, outbox, ack, device),
-        "Your daemon": (status, healthcheck, doctor, coverage, top),
-        "Networks": (init, join, run_command, admin),
-        "Try, measure": (testnet, lab),
-        "More": (gateway, located, purpose, completion, help_command),
+        "Messages": {
+            "publish": "hushcast_cli.messages.publish",
+            "subscribe": "hushcast_cli.messages.subscribe",
+            "unsubscribe": "hushcast_cli.messages.subscriptions",
+            "subscriptions": "hushcast_cli.messages.subscriptions",
+            "topic": "hushcast_cli.messages.topic",
+            "outbox": "hushcast_cli.messages.outbox",
+            "ack": "hushcast_cli.messages.subscriptions",
+            "device": "hushcast_cli.devices.device",
+        },
+        "Your daemon": {
+            "status": "hushcast_cli.operate.status",
+            "healthcheck": "hushcast_cli.operate.healthcheck",
+            "doctor": "hushcast_cli.operate.doctor",
+            "coverage": "hushcast_cli.messages.coverage",
+            "top": "hushcast_cli.operate.top",
+        },
+        "Networks": {
+            "init": "hushcast_cli.operate.init",
+            "join": "hushcast_cli.operate.join",
+            "run": "hushcast_cli.operate.run",
+            "admin": "hushcast_cli.operate.admin",
+        },
+        "Try, measure": {"testnet": "hushcast_cli.testnets.testnet", "lab": "hushcast_cli.lab"},
+        "More": {
+            "gateway": "hushcast_cli.gateways.gateway",
+            "located": "hushcast_cli.located.located",
+            "purpose": "hushcast_cli.purposes.purpose",
+            "completion": "hushcast_cli.completion",
+            "help": "hushcast_cli.help",
+        },
     }
 )
 

@@ -27,11 +27,11 @@ from hushcast.errors import (
     Starting,
     TimedOut,
 )
-from hushcast.keys import Author, new_token
 from hushcast.messages import AGAIN, WINDOW, Acknowledging, Messages, Since
 from hushcast.sockets import daemon_socket
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # keys load what seals and signs: a program that only asks or listens is spared it
+    from hushcast.keys import Author
     from hushcast.purposes.keys import Allowed, ReadFor
 
 TIMEOUT = 60.0  # seconds that a call may take, unless the program says otherwise
@@ -310,6 +310,8 @@ class Daemon(DeviceCalls):
         is_open: bool,
         token: bytes | None = None,
     ) -> Publication:
+        from hushcast.keys import new_token
+
         token = token or new_token()
         request = control_messages.PublishRequest(
             topic,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import anyio.to_thread
 
 from hushcast import device_messages
 from hushcast.control_messages import Request
-from hushcast.keys import Author, sealed_links
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.devices.carried_links import CarriedLink, open_links
+
+if TYPE_CHECKING:  # keys load what seals and signs, which few calls need
+    from hushcast.keys import Author
+    from hushcast_protocol.devices.carried_links import CarriedLink
 
 AnswerT = TypeVar("AnswerT")
 
@@ -70,6 +71,9 @@ class DeviceCalls:
         Whoever has both reads all private topics in it. The password has 8 characters at least; a second and
         256 MiB are spent, so that guesses are dear.
         """
+        from hushcast.keys import sealed_links
+        from hushcast_protocol.devices.carried_links import CarriedLink
+
         told = await self.ask(device_messages.LinksRequest(), device_messages.LinksAnswer)
         links = [CarriedLink(one["link"], one["where"], one["terms"]) for one in told.links]
         return await anyio.to_thread.run_sync(sealed_links, links, password)
@@ -83,6 +87,8 @@ class DeviceCalls:
         daemon's; with 0 at once. On return it is on the daemon's disk. Raises `UsageError` where the password
         is another one.
         """
+        from hushcast_protocol.devices.carried_links import open_links
+
         links = await anyio.to_thread.run_sync(open_links, sealed, password)
         planned, held, last = 0, 0, 0.0
         for begin in range(0, len(links), device_messages.MAX_CARRIED):
@@ -142,6 +148,9 @@ class DeviceCalls:
 
     async def shared_author(self: Asking, name: str) -> Author:
         """Return the author whose key is shared under a name; raise `Refusal` where there is none."""
+        from hushcast.keys import Author
+        from hushcast_protocol.base.secrets import Seed
+
         told = await self.ask(device_messages.AuthorsRequest(name), device_messages.AuthorsAnswer)
         assert told.key is not None
         return Author(Seed(told.key))

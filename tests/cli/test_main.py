@@ -52,6 +52,27 @@ async def test_help_and_version_import_nothing_heavy(words: list[str]) -> None:
     assert words == ["--version"] or {"email", "zipfile"}.isdisjoint(modules.split())
 
 
+async def test_a_command_loads_no_other_and_no_keys() -> None:
+    """What seals, signs and hashes is for other commands: `status` is asked every minute by timers."""
+    program = (
+        "import sys; from hushcast_cli.main import run; run(['status', '--socket', '/nowhere/daemon']);"
+        " print(*(name for name in sys.modules if name.startswith(('hushcast', 'nacl'))))"
+    )
+    done = await trio.run_process([sys.executable, "-c", program], capture_stdout=True, capture_stderr=True)
+    loaded = {*done.stdout.decode().split()}
+    assert {"hushcast.daemon", "hushcast_cli.operate.status"} <= loaded
+    assert {"hushcast.keys", "nacl.signing", "hushcast_cli.messages.publish"}.isdisjoint(loaded)
+    assert {name for name in loaded if name.startswith("hushcast_cli.operate.")} <= {
+        "hushcast_cli.operate.status",
+        "hushcast_cli.operate.status_summary",
+    }
+
+
+def test_each_command_has_the_name_that_it_is_found_by() -> None:
+    assert all(command.name == name for name, command in cli.commands.items())
+    assert [*cli.commands] == [one.name for commands in cli.sections.values() for one in commands]
+
+
 async def test_the_commands_of_a_group_are_loaded_once_asked_for() -> None:
     program = (
         "import sys; from hushcast_cli.main import cli, run; run(['--help']);"
