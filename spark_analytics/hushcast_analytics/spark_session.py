@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import locale
 import os
 import re
 import sys
@@ -174,6 +176,8 @@ def _prepare(alone: bool, submitted: bool) -> str:
     if alone:
         os.environ["PYSPARK_PYTHON"] = sys.executable  # one of another version is refused
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the machine's name need not have an address
+    if codecs.lookup(locale.getencoding()).name != "utf-8":
+        os.environ["LC_ALL"] = "C.UTF-8"  # Java spells names of files in the locale's encoding, or refuses
     options = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     folder = _library_folder() if alone else None
     return options if folder is None else f"{options} -Djava.io.tmpdir={folder}"

@@ -47,6 +47,21 @@ def test_another_spark_and_python_are_passed_over_but_where_they_were_chosen(
 
 
 @pytest.mark.parametrize(
+    ("encoding", "wanted"), [("ANSI_X3.4-1968", "C.UTF-8"), ("ISO-8859-1", "C.UTF-8"), ("UTF-8", "theirs")]
+)
+def test_java_takes_names_of_files_in_utf_8_whatever_the_locale(
+    encoding: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It sets these, too.
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("LC_ALL", "theirs")
+    monkeypatch.setattr("locale.getencoding", lambda: encoding)
+    spark_session._prepare(True, False)
+    assert os.environ["LC_ALL"] == wanted
+
+
+@pytest.mark.parametrize(
     ("alone", "rows", "parts"),
     [(True, None, 16), (True, 10**6, 16), (True, 10**8, 200), (False, None, 200), (False, 10**9, 2000)],
 )

@@ -159,6 +159,15 @@ def test_a_java_home_without_java_is_told(tmp_path, traces, monkeypatch, capsys)
     assert "nowhere has no bin/java" in told(capsys)
 
 
+def test_no_loopback_device_is_told(tmp_path, traces, monkeypatch, capsys):
+    def nowhere(address: tuple[str, int]) -> socket.socket:
+        raise OSError(99, f"Cannot assign requested address {address}")
+
+    monkeypatch.setattr(socket, "create_server", nowhere)
+    assert run(["analyze", traces, "--out", str(tmp_path / "out")]) == 1
+    assert "this needs 127.0.0.1" in told(capsys)
+
+
 @pytest.mark.spark
 def test_where_spark_fails_one_line_names_the_log_and_java_is_silent(tmp_path, quick_spark):
     (tmp_path / "out").mkdir()

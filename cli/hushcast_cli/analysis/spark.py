@@ -60,10 +60,17 @@ master_option = click.option(
 
 
 def check_spark() -> None:
-    """Raise `Failure` with what to install where Java or the extra is missing."""
+    """Raise `Failure` with the way out where Java, the extra or the loopback device is missing."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         raise Failure(f"this needs {missing[0]}: {how_to_get('analytics')}")
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as here:
+            socket.create_connection(here.getsockname(), MASTER_PATIENCE).close()
+    except OSError as error:
+        raise Failure(
+            "this needs 127.0.0.1, over which Python and Java talk: `ip link set lo up` brings it"
+        ) from error
     _check_java_home()
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         raise Failure(
