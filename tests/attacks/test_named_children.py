@@ -77,8 +77,8 @@ async def test_who_is_named_by_nobody_is_taken_for_an_owner_and_brings_nothing()
         host, named, other = net.relays[0], Seed(os.urandom(32)), Seed(os.urandom(32))
         owner = await owner_of(net, host, named)
         link = (await net.knock(host, other)).speaking(decode_to_owner)
-        await link.send(Forward(message(today(net))))
         assert isinstance(await link.one(10), BoxStanding)
+        await link.send(Forward(message(today(net))))
         assert await counted(host, "refused_form", 1)
         assert host.count("messages_received") == 0
         assert owner.heard == []

@@ -235,9 +235,9 @@ async def test_publications_show_no_name_no_tree_and_share_no_circuit() -> None:
         circuits: list[str] = []
         connect = type(node.daemon.transport).connect
 
-        async def note(self: Any, address: Any, isolation: str) -> Any:
+        async def note(self: Any, address: Any, isolation: str, ahead: bytes = b"") -> Any:
             circuits.append(isolation)
-            return await connect(self, address, isolation)
+            return await connect(self, address, isolation, ahead)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(node.daemon.transport), "connect", note)

@@ -23,7 +23,9 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["click", "hushcast_cli.exits", "hushcast_cli.devices.links", "msgspec"])
+@pytest.mark.parametrize(
+    "module", ["click", "hushcast_cli.exits", "hushcast_cli.testnets.testnet", "msgspec"]
+)
 def test_an_interrupt_ends_a_program_that_is_being_loaded(module: str) -> None:
     program = PROGRAM.format(module=module, number=int(signal.SIGINT))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=30, check=False)

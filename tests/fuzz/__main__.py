@@ -20,7 +20,15 @@ HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 sys.path[:0] = map(
     str,
-    [HERE, TESTS, TESTS / "protocol" / "mqtt", TESTS / "protocol", TESTS / "central", TESTS / "directory"],
+    [
+        HERE,
+        TESTS,
+        TESTS / "protocol" / "mqtt",
+        TESTS / "protocol",
+        TESTS / "central",
+        TESTS / "directory",
+        TESTS.parent / "tools",
+    ],
 )
 
 from hunting import FindingError, Result, hunt, keep, try_one  # noqa: E402

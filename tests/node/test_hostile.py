@@ -9,6 +9,7 @@ import pytest
 import trio
 from small_network import BEGIN, ONE, Node, SmallNetwork, counted, derive, small_network, until
 
+from hushcast_overlay.relay.strangers import READY_WITHIN
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.secrets import ParcelKey, Seed
@@ -209,10 +210,12 @@ async def test_what_is_behind_a_strangers_frame_is_not_opened() -> None:
         assert await is_shut(channel, 30)
 
 
+@pytest.mark.slow
 async def test_a_link_that_says_nothing_is_closed() -> None:
     async with network_that_stays_healthy() as (net, relay):
         channel = await net.knock(relay)
-        assert await is_shut(channel, 70)
+        assert not await is_shut(channel, READY_WITHIN - 60)
+        assert await is_shut(channel, 120)
 
 
 # Drops

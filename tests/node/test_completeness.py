@@ -1,0 +1,118 @@
+"""What arrives where relays lose all that passes them, over two weeks, with all that is there against it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import pytest
+import trio
+from hosted_network import hosts_of, subscribed
+from kept_network import kept_network
+from small_network import ONE, Node, SmallNetwork
+from test_hosts_ask import loses_all
+
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.profile import Root
+
+EPOCH = 3600  # seconds, as on a real network: looks come 5 to 20 minutes later
+RELAYS = 30
+UP, DOWN = 48, 8  # epochs in the mean that an honest relay is up, and away
+
+
+class Outcome(NamedTuple):
+    """Of so many messages of one publisher to the sole subscriber."""
+
+    sent: int
+    lacking_after_an_epoch: int  # when the epoch after that of its publication is over
+    lacking: int  # at the end
+    not_told: int  # of these, how many no gap tells of
+    twice: int
+    drops_anew: int
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self._asdict().items())
+
+
+async def churn(net: SmallNetwork, relays: list[Node]) -> None:
+    """Have relays go and come back, with their disks, at moments that remember nothing."""
+
+    async def come_and_go(relay: Node) -> None:
+        while True:
+            await trio.sleep(_pause(net, UP * EPOCH))
+            await relay.stop()
+            await trio.sleep(_pause(net, DOWN * EPOCH))
+            await relay.start()
+
+    async with trio.open_nursery() as nursery:
+        for relay in relays:
+            nursery.start_soon(come_and_go, relay)
+
+
+async def play(bad: int, messages: int, days: int, days_after: int, is_host_bad: bool) -> Outcome:
+    """Publish so many messages over so many days, where so many of thirty relays lose everything.
+
+    They do as origins, in trees, as keepers and as hosts. An honest host stays; all other honest relays come
+    and go.
+    """
+    async with kept_network(
+        relays=RELAYS, clients=2, epoch=EPOCH, root=Root.HOST, probes_an_epoch=None
+    ) as net:
+        reader, publisher = net.clients
+        await subscribed(reader)
+        ear = await reader.listen()
+        hosts = hosts_of(net, reader)
+        others = [relay for relay in net.relays if relay not in hosts]
+        hostile = ([hosts[0]] if is_host_bad else []) + others
+        for relay in hostile[:bad]:
+            loses_all(relay)
+            inquiries: Any = relay.daemon.overlay.relay.inquiries  # type: ignore[union-attr]
+            inquiries._ask = _asks_nobody
+        stay = hostile[:bad] if is_host_bad else hostile[:bad] + hosts
+        net.nursery.start_soon(churn, net, [one for one in net.relays if one not in stay])
+        sent: dict[bytes, float] = {}
+        for _ in range(messages):
+            publication = await publisher.daemon.service.publish(ONE, Content(b"x"))
+            sent[publication.message.id] = net.now
+            await trio.sleep(_pause(net, days * EPOCHS_A_DAY * EPOCH / messages))
+        await trio.sleep(days_after * EPOCHS_A_DAY * EPOCH)
+        came = {one.id: one.received_at for one in ear.heard}
+        lacking = set(sent) - set(came)
+        late = sum(one not in came or came[one] > _over(net, moment) for one, moment in sent.items())
+        untold = len(lacking - set(ear.gaps))
+        anew = publisher.count("publications_dropped_anew")
+        return Outcome(messages, late, len(lacking), untold, len(ear.heard) - len(came), anew)
+
+
+def _pause(net: SmallNetwork, mean: float) -> float:
+    """A time that remembers nothing, in seconds."""
+    return -mean * math.log(1 - net.env.uniform(0.0, 1.0))
+
+
+async def _asks_nobody(*_: object) -> bool:
+    await trio.lowlevel.checkpoint()
+    return True
+
+
+def _over(net: SmallNetwork, moment: float) -> float:
+    return net.calendar.epoch_start(net.calendar.epoch(moment) + 2)
+
+
+@pytest.mark.slow
+async def test_of_sixty_messages_of_a_day_none_lacks_where_a_fifth_of_the_relays_lose_everything() -> None:
+    outcome = await play(6, 60, 1, 1, is_host_bad=False)
+    assert outcome.lacking == outcome.lacking_after_an_epoch == outcome.twice == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("is_host_bad", [False, True])
+@pytest.mark.parametrize("bad", [3, 6])
+async def test_of_what_two_weeks_bring_little_lacks_two_weeks_later_and_all_of_that_is_told(
+    bad: int, is_host_bad: bool
+) -> None:
+    outcome = await play(bad, 2500, 14, 14, is_host_bad)
+    print(outcome)
+    assert outcome.not_told == outcome.twice == 0
+    assert outcome.lacking <= 1
+    assert is_host_bad or outcome.lacking_after_an_epoch <= 1
