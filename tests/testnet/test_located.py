@@ -23,11 +23,11 @@ async def test_batches_reach_a_subscriber_verified(tcp_testnet: Any, tmp_path: P
         scene = Scene(tmp_path, nursery, sockets)
         await scene.start_provider()
         await scene.start_subscriber("ann", "shoe", 30)
-        await scene.until("ann", "RequestAccepted", 1, 60)
+        await scene.until("ann", "RequestAccepted", 1, 240)
         large = [HERE | {"id": f"large {at}", "text": "shoe " + "x " * 30_000} for at in range(20)]  # 1.2 MB
         for number, said in ((1, []), (2, large)):
             await scene.batch(number, 300, said)
-        found = await scene.until("ann", "Interval", 2, 60)
+        found = await scene.until("ann", "Interval", 2, 120)
         assert [one["number"] for one in found] == [1, 2]
         assert [len(one["messages"]) for one in found] == [0, 20]
         assert not [one for one in scene.told["ann"] if one["event"] == "FeedTrouble"]
