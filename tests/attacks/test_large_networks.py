@@ -131,11 +131,15 @@ async def test_all_newcomers_are_drawn_and_told_some_at_a_time() -> None:
     exchange = Exchange(env, roll, archive, not_there, lambda to, frame: told.append(frame))
     # To begin takes two steps at least, of which one is the longer; to follow takes several.
     for work, most in ((partial(exchange.begin, others), 0.85), (partial(roll.follow, NOBODY), 0.4)):
-        gc.collect()  # what tests left behind is not swept up in one of the steps
+        gc.collect()
+        gc.disable()  # else what all tests before have left is looked through in one of the steps
         steps, began = Steps(), time.thread_time()
         trio.lowlevel.add_instrument(steps)
-        await in_its_steps(work)
-        trio.lowlevel.remove_instrument(steps)
+        try:
+            await in_its_steps(work)
+        finally:
+            trio.lowlevel.remove_instrument(steps)
+            gc.enable()
         assert 0 < steps.longest < (time.thread_time() - began) * most
     assert len(told) == -(-MOST // MAX_HAVE)
     await in_its_steps(roll.forget, BEGIN)
