@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import pytest
+import trio
 
 from hushcast_protocol.authorities.directory_requests import RelayRegistered
 from hushcast_protocol.authorities.head_inside import AuthorityKeys, BeaconState, HeadInside
 from hushcast_protocol.base import wires
 from hushcast_protocol.base.candidate_root import CandidateRoots
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.translations import Translation
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire
@@ -114,6 +117,28 @@ BOTH = WireTable({**WIRES.rows, 2: "drilled_wire:DRILL"})
 """The next one."""
 
 _release: ContextVar[WireTable] = ContextVar("release", default=BEFORE)
+
+
+class LinksOpened:
+    """In which wire programs opened links, and when."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *modules: object) -> None:
+        """`modules` are those that open them."""
+        self.links: list[tuple[float, int]] = []
+        opened = self.links
+
+        class Recorded(Link):
+            @classmethod
+            def initiate(cls, *arguments: Any, **named: Any) -> Link:
+                link = Link.initiate(*arguments, **named)
+                opened.append((trio.current_time(), link.wire))
+                return link
+
+        for module in modules:
+            monkeypatch.setattr(module, "Link", Recorded)
+
+    def between(self, begin: float, end: float) -> set[int]:
+        return {wire for at, wire in self.links if begin <= at < end}
 
 
 def mix_releases(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import trio
-from drilled_wire import BOTH
+from drilled_wire import BOTH, LinksOpened
 from small_network import until
 from small_tree import SmallTree, small_tree
 
@@ -14,7 +12,6 @@ from hushcast_brokers import upstream
 from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.network_wire import BEGINNING, AnnouncedWire, NetworkWire
 
 CHAIN = (("inner", "inner", "root"), ("edge", "edge", "inner"))
@@ -44,16 +41,7 @@ async def until_spoken(network: SmallTree, wire: int) -> None:
 
 
 async def test_brokers_go_on_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[int] = []
-
-    class Recorded(Link):
-        @classmethod
-        def initiate(cls, *arguments: Any, **named: Any) -> Link:
-            link = Link.initiate(*arguments, **named)
-            opened.append(link.wire)
-            return link
-
-    monkeypatch.setattr(upstream, "Link", Recorded)
+    opened = LinksOpened(monkeypatch, upstream)
     async with small_tree(CHAIN) as network:
         monkeypatch.setattr(wires, "table", lambda: BOTH)
         root = network.root.daemon
@@ -64,11 +52,11 @@ async def test_brokers_go_on_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
             assert root.tree.wire.coming == wire
             await network.linked()
             await until_spoken(network, wire)
-            opened.clear()
+            opened.links.clear()
             for name in ("inner", "edge"):
                 await network[name].restart()
             await network.linked()
-            assert set(opened) == {wire}
+            assert {spoken for _, spoken in opened.links} == {wire}
             assert (root.tree.wire.now, root.tree.wire.coming) in ((wire, None), (3 - wire, wire))
 
 

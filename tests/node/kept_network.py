@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import trio
 from several_directories import Directories
 from small_network import Node, SmallNetwork, small_network, until
 
@@ -14,6 +15,7 @@ from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.frames import Receipt
 from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept, ShownKeptMessages
 from hushcast_runtime.transports.channel import Channel
 
@@ -85,3 +87,42 @@ async def all_kept(net: SmallNetwork, *messages: Message, within: float = 30.0) 
         within,
         "all is with its keepers",
     )
+
+
+def questions(net: SmallNetwork) -> list[tuple[float, str, AskKept]]:
+    """What keepers are asked from now on: when, which, and for what."""
+    asked: list[tuple[float, str, AskKept]] = []
+
+    def listen(node: Node) -> None:
+        kept: Any = kept_of(node)
+        answer = kept.answer
+
+        async def answered(request: Any) -> Any:
+            if isinstance(request, AskKept):
+                asked.append((net.now, node.name, request))
+            return await answer(request)
+
+        kept.answer = answered
+        asking: Any = node.daemon.overlay.relay
+        asking.inquiries._questions._own_answer = answered  # what it keeps itself
+
+    for node in net.relays:
+        listen(node)
+    return asked
+
+
+def loses_all(node: Node) -> None:
+    """Have a relay lose what passes it, as origin, in trees and as a keeper, and say that it has it."""
+    relay: Any = node.daemon.overlay.relay
+
+    async def dropped(one: Message) -> Receipt:
+        await trio.lowlevel.checkpoint()
+        return Receipt("accepted")
+
+    async def forwarded(messages: list[Message], previous: bytes, only: Any = None) -> list[int]:
+        await trio.lowlevel.checkpoint()
+        return []
+
+    relay.drops.take = dropped
+    relay.forwarding.take = forwarded
+    relay.kept._take = lambda *_: True

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 import trio
 from hosted_network import hosts_of, subscribed
-from kept_network import kept_network
+from kept_network import kept_network, loses_all
 from small_network import ONE, Node, SmallNetwork
-from test_hosts_ask import loses_all
 
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.content.bodies import Content

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 from cut_network import cut_network
-from drilled_wire import BOTH, mix_releases, release
+from drilled_wire import BOTH, LinksOpened, mix_releases, release
 from several_directories import Directories
 from small_network import DAY_SECONDS, EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
@@ -24,7 +24,6 @@ from hushcast_overlay import connector
 from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import Head
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
@@ -33,27 +32,6 @@ pytestmark = pytest.mark.slow
 
 TOPIC = parse_topic("over the change")
 EVERY = 20.0  # virtual seconds between two publications
-
-
-class Opened:
-    """In which wire links were opened, and when."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.links: list[tuple[float, int]] = []
-        opened = self.links
-
-        class Recorded(Link):
-            @classmethod
-            def initiate(cls, *arguments: Any, **named: Any) -> Link:
-                link = Link.initiate(*arguments, **named)
-                opened.append((trio.current_time(), link.wire))
-                return link
-
-        for module in (connector, directory_client):
-            monkeypatch.setattr(module, "Link", Recorded)
-
-    def between(self, begin: float, end: float) -> set[int]:
-        return {wire for at, wire in self.links if begin <= at < end}
 
 
 async def publish(net: SmallNetwork, sent: list[bytes], numbers: Iterator[int]) -> None:
@@ -121,7 +99,7 @@ async def test_a_network_goes_on_to_another_wire_and_back_under_traffic(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mix_releases(monkeypatch)
-    opened = Opened(monkeypatch)
+    opened = LinksOpened(monkeypatch, connector, directory_client)
     async with small_network(relays=4, clients=2) as net:
         sent: list[bytes] = []
         ear = await net.clients[0].listen(TOPIC)

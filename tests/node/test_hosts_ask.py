@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 from hosted_network import box_of, drop_everywhere, hosts_of, in_use, subscribed
-from kept_network import all_kept, has, keepers_of, kept_network, kept_of, next_day
+from kept_network import all_kept, has, keepers_of, kept_network, kept_of, loses_all, next_day, questions
 from owner_end import OwnerEnd, drop, leads_to, message
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, until
 
@@ -16,8 +16,6 @@ from hushcast_overlay.relay.keepers.inquiries import AGAIN_AFTER, FIRST, LAST
 from hushcast_overlay.routes.left_trunks import DAYS_AHEAD
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.frames import Receipt
-from hushcast_protocol.overlay.keeper_frames import AskKept
 from hushcast_protocol.overlay.profile import Root
 
 LONG = 10 * EPOCH_SECONDS  # seconds of an epoch in which much is dropped
@@ -47,28 +45,6 @@ def apart(net: SmallNetwork, one: Message) -> Node:
     return next(relay for relay in net.relays if relay not in keepers_of(net, one))
 
 
-def questions(net: SmallNetwork) -> list[tuple[float, str, AskKept]]:
-    """What keepers are asked from now on: when, which, and for what."""
-    asked: list[tuple[float, str, AskKept]] = []
-
-    def listen(node: Node) -> None:
-        kept: Any = kept_of(node)
-        answer = kept.answer
-
-        async def answered(request: Any) -> Any:
-            if isinstance(request, AskKept):
-                asked.append((net.now, node.name, request))
-            return await answer(request)
-
-        kept.answer = answered
-        asking: Any = node.daemon.overlay.relay
-        asking.inquiries._questions._own_answer = answered  # what it keeps itself
-
-    for node in net.relays:
-        listen(node)
-    return asked
-
-
 @pytest.mark.slow
 async def test_who_was_away_for_thirteen_days_of_fourteen_finds_all_of_it() -> None:
     async with kept_network(clients=1, root=Root.HOST) as net:
@@ -92,23 +68,6 @@ async def test_who_was_away_for_thirteen_days_of_fourteen_finds_all_of_it() -> N
         await subscriber.restart()
         await trio.sleep(2 * EPOCH_SECONDS)
         assert len((await subscriber.listen()).heard) == 0, "nothing is shown twice"
-
-
-def loses_all(node: Node) -> None:
-    """Have a relay lose what passes it, as origin, in trees and as a keeper, and say that it has it."""
-    relay: Any = node.daemon.overlay.relay
-
-    async def dropped(one: Message) -> Receipt:
-        await trio.lowlevel.checkpoint()
-        return Receipt("accepted")
-
-    async def forwarded(messages: list[Message], previous: bytes, only: Any = None) -> list[int]:
-        await trio.lowlevel.checkpoint()
-        return []
-
-    relay.drops.take = dropped
-    relay.forwarding.take = forwarded
-    relay.kept._take = lambda *_: True
 
 
 @pytest.mark.slow

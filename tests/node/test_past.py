@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 import trio
 from hosted_network import box_of, drop_everywhere, in_use, subscribed
-from kept_network import kept_network, next_day
+from kept_network import kept_network, next_day, questions
 from small_network import EPOCH_SECONDS, ONE, Ear, Node, SmallNetwork
-from test_hosts_ask import questions
 
 from hushcast_overlay.relay.keepers.inquiries import LONGEST_PAUSE
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY

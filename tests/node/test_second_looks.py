@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 import trio
-from kept_network import has, keepers_of, kept_network
+from kept_network import has, keepers_of, kept_network, loses_all
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
-from test_hosts_ask import loses_all
 
 from hushcast_local import second_looks
 from hushcast_local.second_looks import DROPPED_ANEW
