@@ -149,5 +149,5 @@ class CentralAdapter:
             },
             "server": self._heard.is_server_there,
             "wire": self._wire.describe(),
-            "other_wire": str(self._links.other_wires.met or "") or None,
+            "other_wire": self._links.other_wires.describe(),
         }

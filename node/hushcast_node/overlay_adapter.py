@@ -277,7 +277,7 @@ class OverlayAdapter:
             "roster": self._describe_roster(),
             "directories": self.source.reached()._asdict(),
             "wire": self._describe_wire(),
-            "other_wire": str(self.other_wires.met or "") or None,
+            "other_wire": self.other_wires.describe(),
             "registration": self._registration.problem,
             "links": relay.peers.open_links() if relay else 0,
             "difficulty": self.shards.least_difficulty(relay.id) if relay else 0,

@@ -41,6 +41,10 @@ class OtherWires:
         is_news = self._met is not None and self._elapsed() - self._at < TOLD_FOR
         return self._met.theirs if self._met is not None and is_news else None
 
+    def describe(self) -> str | None:
+        """Return that in words for a status, `None` where it is no news."""
+        return None if self.met is None else str(self.met)
+
     def examine(self) -> list[Finding]:
         """Tell of them, if there are any."""
         if self._met is None or self.met is None:

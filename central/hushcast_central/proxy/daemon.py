@@ -116,7 +116,7 @@ class CentralProxy(ListeningDaemon):
             "attached": users.attached if users is not None else 0,
             "difficulty": self._admission.difficulty,
             "wire": self._wire.describe(),
-            "other_wire": str(met.met or "") or None if met is not None else None,
+            "other_wire": met.describe() if met is not None else None,
             "clock": self.clock.describe(),
             "counters": self.counters.as_dict(),
         }

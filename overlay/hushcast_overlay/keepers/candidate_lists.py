@@ -99,7 +99,8 @@ class CandidateLists:
         """Return who keeps a trunk of an open day, of this daemon's own shard, as far as that is known."""
         if day not in self._calendar.open_days(self._env.now()):
             return ()
-        draws = self._own_of(day)
+        own = self._own(day)
+        draws = None if own is None else self._of(*own)
         return () if draws is None else draws.of(trunk)
 
     def held_places(self, day: int, trunk: bytes) -> dict[RelayId, Address]:
@@ -108,10 +109,10 @@ class CandidateLists:
         It is by the lists that this daemon has whatever it subscribes to and publishes. So nothing shows an
         authority when an owner or a publisher asks.
         """
-        told, draws = self._rosters.candidates(day), self._own_of(day)
-        if told is None or draws is None or shard_of_topic(trunk, 0, told.bits) != self._own_shard(told):
+        if (own := self._own(day)) is None or shard_of_topic(trunk, 0, own[0].bits) != own[1]:
             return {}
-        return self._located(draws, trunk)
+        draws = self._of(*own)
+        return {} if draws is None else self._located(draws, trunk)
 
     async def places(self, day: int, trunk: bytes) -> dict[RelayId, Address] | None:
         """Return all keepers of a trunk on a day that are there, whatever shard they are in, and where.
@@ -134,10 +135,11 @@ class CandidateLists:
                 places[keeper] = draws.address(keeper)
         return places
 
-    def _own_of(self, day: int) -> KeeperDraws | None:
+    def _own(self, day: int) -> tuple[CandidateRoot, int] | None:
+        """Return which list of a day is had unasked, if any is: its root, and its shard."""
         told = self._rosters.candidates(day)
         shard = None if told is None else self._own_shard(told)
-        return None if told is None or shard is None else self._of(told, shard)
+        return None if told is None or shard is None else (told, shard)
 
     def _own_shard(self, told: CandidateRoot) -> int | None:
         """Return of which shard the list of a day is had unasked; `None` for a client where it is cut."""
@@ -160,10 +162,9 @@ class CandidateLists:
         backoff = Backoff(FIRST_PAUSE, longest, self._env.randomness)
 
         async def have() -> None:
-            told = self._rosters.candidates(day)
-            shard = None if told is None else self._own_shard(told)
-            if told is not None and shard is not None and day in self._calendar.open_days(self._env.now()):
-                await self._fetch(told, shard)
+            own = self._own(day)
+            if own is not None and day in self._calendar.open_days(self._env.now()):
+                await self._fetch(*own)
 
         await retry(
             have,
