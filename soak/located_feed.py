@@ -75,6 +75,11 @@ class FeedFigures:
     """From the end of an interval until a subscriber has checked its answer, the median."""
 
 
+async def ready_private(daemon: hushcast.Daemon) -> set[str]:
+    """The handles of private subscriptions that are ready: who was there before may have left some."""
+    return {one.handle for one in await daemon.subscriptions() if one.is_private and one.is_ready}
+
+
 class LocatedFeed:
     """An owner, a provider and a subscriber for each keyword, beside daemons that run already."""
 
@@ -96,10 +101,12 @@ class LocatedFeed:
 
     async def play(self, progress: Callable[[str], None]) -> FeedFigures:
         """Let all intervals pass; return what came of them."""
-        await self._start("provider", "service")
-        with trio.fail_after(_READY_WITHIN):
-            while not await self._is_ready():  # noqa: ASYNC110 - no event tells
-                await trio.sleep(0.2)
+        async with hushcast.connect(self._sockets["provider"]) as daemon:
+            before = await ready_private(daemon)
+            await self._start("provider", "service")
+            with trio.fail_after(_READY_WITHIN):
+                while len(await ready_private(daemon) - before) < 2:  # noqa: ASYNC110 - no event tells
+                    await trio.sleep(0.2)
         accepted = [trio.Event() for _ in TEXTS]
         for word, event in zip(TEXTS, accepted, strict=True):
             self._nursery.start_soon(self._follow, word, event)
@@ -118,12 +125,6 @@ class LocatedFeed:
             process.kill()
             await process.wait()
         return self.figures
-
-    async def _is_ready(self) -> bool:
-        if not (self._folder / "provider" / "offer").exists():
-            return False
-        async with hushcast.connect(self._sockets["provider"]) as daemon:
-            return sum(one.is_ready for one in await daemon.subscriptions() if one.is_private) >= 2
 
     async def _interval(self, number: int) -> None:
         """Put alerts into the folder, one after the other, each in another form."""

@@ -16,6 +16,7 @@ import trio
 from sockets_seen import connections, socket_owners, unix_paths
 
 import hushcast
+from soak.located_feed import ready_private
 
 PROGRAMS = [sys.executable, str(Path(__file__).with_name("located_programs.py"))]
 COMMAND = [sys.executable, "-m", "hushcast_cli.main", "located"]
@@ -64,10 +65,11 @@ class Scene:
             f'owner = "{owner}"\nfeed = "{self.folder}/feed.link"\n'
             f'difficulty = 4\npatience = 60\n[daemon]\nsocket = "{self.sockets["provider"]}"\n'
         )
-        await self._start("provider", "provider", str(config), str(left_out))
         async with hushcast.connect(self.sockets["provider"]) as daemon:
+            before = await ready_private(daemon)
+            await self._start("provider", "provider", str(config), str(left_out))
             with trio.fail_after(120):
-                while sum(one.is_ready for one in await daemon.subscriptions() if one.is_private) < 2:  # noqa: ASYNC110
+                while len(await ready_private(daemon) - before) < 2:  # noqa: ASYNC110 - no event tells
                     await trio.sleep(0.2)
 
     async def start_subscriber(self, name: str, keywords: str, patience: float) -> None:
@@ -110,9 +112,7 @@ class Scene:
         start = functools.partial(
             trio.run_process, [*PROGRAMS, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        process: trio.Process = await self._nursery.start(
-            functools.partial(start, check=False, deliver_cancel=_end)
-        )
+        process: trio.Process = await self._nursery.start(functools.partial(start, deliver_cancel=_end))
         self._pids[name] = process.pid
         assert process.stdout is not None
         assert process.stderr is not None

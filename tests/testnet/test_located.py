@@ -23,7 +23,7 @@ async def test_batches_reach_a_subscriber_verified(tcp_testnet: Any, tmp_path: P
         scene = Scene(tmp_path, nursery, sockets)
         await scene.start_provider()
         await scene.start_subscriber("ann", "shoe", 30)
-        await scene.until("ann", "RequestAccepted", 1, 240)
+        await scene.until("ann", "RequestAccepted", 1, 60)
         large = [HERE | {"id": f"large {at}", "text": "shoe " + "x " * 30_000} for at in range(20)]  # 1.2 MB
         for number, said in ((1, []), (2, large)):
             await scene.batch(number, 300, said)
