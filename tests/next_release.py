@@ -1,7 +1,8 @@
-"""A release to come, made of this one: a copy of its sources, in which one frame of the overlay has changed.
+"""A release to come, made of this one: a copy of its sources in which a frame, states and an answer changed.
 
-What is changed here is what `docs/changing-a-frame.md` says, and all of it: the frame, what the wire before
-said, and a row of the table.
+Of the frame is changed what `docs/changing-a-frame.md` says, and all of it: the frame, what the wire before
+said, and a row of the table. States have a version more, which a node's notes something in; and what a daemon
+answers to a publication says something more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ BESIDE = ("testnet", "cli", "gateway", "tools", "tests/data", "docs")
 
 FRAMES = "protocol/hushcast_protocol/overlay/frames.py"
 TABLE = "protocol/hushcast_protocol/base/wires.py"
+NODE_STATE = "node/hushcast_node/upgrade.py"
+STATE = "runtime/hushcast_runtime/storage/state_layout.py"
+ANSWERS = "client/hushcast/control_messages.py"
 BEFORE = "protocol/hushcast_protocol/overlay/wire_1.py"
 
 CHANGED = {
@@ -31,6 +35,35 @@ CHANGED = {
             'WireTable({1: "hushcast_protocol.base.translations:UNCHANGED"})',
             'WireTable({1: "hushcast_protocol.overlay.wire_1:WIRE_1", '
             '2: "hushcast_protocol.base.translations:UNCHANGED"})',
+        )
+    ],
+}
+"""Of the frame."""
+CHANGED_BESIDES = {
+    NODE_STATE: [
+        (
+            "    Migration(up=_drop_mailboxes, down=unchanged),\n)\n",
+            "    Migration(up=_drop_mailboxes, down=unchanged),\n    Migration(up=_note, down=_forget),\n)\n",
+        ),
+        (
+            "MIGRATIONS: tuple[Migration, ...] = (\n",
+            "async def _note(store: Store) -> list[Change]:\n"
+            '    return [Change("later", b"", b"noted")]\n\n\n'
+            "async def _forget(store: Store) -> list[Change]:\n"
+            '    return [Change("later", b"", None)]\n\n\n'
+            "MIGRATIONS: tuple[Migration, ...] = (\n",
+        ),
+    ],
+    STATE: [
+        (
+            "= (Migration(up=unchanged, down=unchanged),)",
+            "= (Migration(up=unchanged, down=unchanged), Migration(up=unchanged, down=unchanged))",
+        )
+    ],
+    ANSWERS: [
+        (
+            '    receipt: Literal["accepted", "queued"] = "accepted"\n',
+            '    receipt: Literal["accepted", "queued"] = "accepted"\n    later: str = "said since"\n',
         )
     ],
 }
@@ -65,7 +98,7 @@ def make(place: Path) -> Path:
         shutil.copytree(
             ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules")
         )
-    for name, changes in CHANGED.items():
+    for name, changes in (*CHANGED.items(), *CHANGED_BESIDES.items()):
         text = (place / name).read_text()
         for before, after in changes:
             assert text.count(before) == 1, f"{name} has not {before!r} once"

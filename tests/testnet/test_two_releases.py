@@ -11,9 +11,10 @@ from typing import Any
 import next_release
 import pytest
 import trio
+from release_change import end, hushcast_of, restart_as
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_testnet import processes, testnet
+from hushcast_testnet import processes
 
 EPOCH = 10  # seconds, and of a rehearsal of a whole change:
 SHORT_EPOCH = 5
@@ -21,7 +22,6 @@ TOPIC = "two releases"
 EVERY = 0.2  # seconds between two publications
 TOO_OLD = "this network speaks wire 2, and this program wire 1"
 WAY_OUT = "install a release that speaks it; subscriptions and what has arrived are kept"
-MODULES = {"directory": "hushcast_directory", "relay": "hushcast_node", "client": "hushcast_node"}
 
 
 @pytest.fixture(scope="module")
@@ -47,22 +47,6 @@ def several(running_testnet: Any, tmp_path: Path) -> Iterator[Any]:
         yield running
 
 
-async def restart_as(net: Any, name: str, release: Path | None) -> None:
-    """End a program as its operator does, and start it from the sources of a release, or from these."""
-    member = net.member(name)
-    process = processes.find(name, net.pid(name))
-    assert process is not None
-    await processes.stop([process])
-    path = [] if release is None else ["/usr/bin/env", f"PYTHONPATH={next_release.path_of(release)}"]
-    command = [*path, sys.executable, "-m", MODULES[member.role], member.config]
-    await processes.launch(name, command, Path(member.config).parent / "log")
-    with trio.fail_after(120):
-        while testnet.holder(Path(member.state)) is None:  # noqa: ASYNC110 - another process makes it true
-            await trio.sleep(0.05)
-        while member.role != "directory" and not (await testnet.describe(member)).get("ready"):  # noqa: ASYNC110
-            await trio.sleep(0.1)
-
-
 class Traffic:
     """One client publishes all the time; what was published."""
 
@@ -81,13 +65,18 @@ async def speaks(net: Any, name: str) -> list[int]:
 
 
 @pytest.mark.processes
-async def test_relays_and_directory_are_upgraded_one_by_one_under_traffic(net: Any, release: Path) -> None:
+@pytest.mark.parametrize("before", [0, 1, 4], ids=["directory first", "directory second", "directory last"])
+async def test_relays_and_directory_are_upgraded_one_by_one_under_traffic(
+    net: Any, release: Path, before: int
+) -> None:
     """And one of them back: what a network speaks stays as it is, so the order does not matter."""
     traffic = Traffic(net)
     async with net.listening("client-1", TOPIC) as ear, trio.open_nursery() as nursery:
         nursery.start_soon(traffic.run)
-        for name in (net.relays[0], "directory", *net.relays[1:]):
+        for name in (*net.relays[:before], "directory", *net.relays[before:]):
             await restart_as(net, name, release)
+        await end(net, net.relays[0])
+        await hushcast_of(release, "admin", "step-back", "--config", net.member(net.relays[0]).config)
         await restart_as(net, net.relays[0], None)
         with trio.fail_after(60):  # an idle machine restarts all of them within fewer messages
             while len(traffic.ids) <= 20:  # noqa: ASYNC110 - the publisher sets no event

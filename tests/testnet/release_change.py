@@ -1,0 +1,58 @@
+"""A program of a testnet ends as one release and starts as another."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import next_release
+import trio
+
+from hushcast_testnet import processes, testnet
+
+MODULES = {"directory": "hushcast_directory", "relay": "hushcast_node", "client": "hushcast_node"}
+
+
+def program(release: Path | None, *arguments: str) -> list[str]:
+    """Return how Python runs something from the sources of a release, or from these."""
+    path = [] if release is None else ["/usr/bin/env", f"PYTHONPATH={next_release.path_of(release)}"]
+    return [*path, sys.executable, *arguments]
+
+
+async def hushcast_of(release: Path | None, *arguments: str, code: int = 0) -> str:
+    """Run a command of a release to its end, with this exit code; return what it said, to either stream."""
+    command = program(release, "-m", "hushcast_cli.main", *arguments)
+    with trio.fail_after(60):
+        done = await trio.run_process(command, capture_stdout=True, capture_stderr=True, check=False)
+    told = (done.stdout + done.stderr).decode()
+    assert done.returncode == code, told
+    return told
+
+
+async def end(net: Any, name: str, kill: bool = False) -> None:
+    """End a program as its operator does, or by SIGKILL."""
+    process = processes.find(name, net.pid(name))
+    assert process is not None
+    if kill:
+        processes.send([process], signal.SIGKILL)
+        with trio.fail_after(30):
+            while processes.is_running(process):  # noqa: ASYNC110 - another process makes it true
+                await trio.sleep(0.05)
+    else:
+        await processes.stop([process])
+
+
+async def restart_as(net: Any, name: str, release: Path | None) -> None:
+    """Start a program from the sources of a release, or from these; end it before, where it runs."""
+    member = net.member(name)
+    if testnet.holder(Path(member.state)) is not None:
+        await end(net, name)
+    command = program(release, "-m", MODULES[member.role], member.config)
+    await processes.launch(name, command, Path(member.config).parent / "log")
+    with trio.fail_after(120):
+        while testnet.holder(Path(member.state)) is None:  # noqa: ASYNC110 - another process makes it true
+            await trio.sleep(0.05)
+        while member.role != "directory" and not (await testnet.describe(member)).get("ready"):  # noqa: ASYNC110
+            await trio.sleep(0.1)
