@@ -13,22 +13,41 @@ from typing import NamedTuple
 import numpy as np
 
 from hushcast_local.second_looks import DROPPED_ANEW
-from hushcast_overlay.routes.kept_looks import ASKED
+from hushcast_overlay.routes.kept_looks import ASKED, ASKED_MORE
 from hushcast_protocol.base.keeping_rule import MAX_KEEPERS
 
 ORIGINS = 2
 OF = 10_000  # publications, of which it is told how many are lost
 
 
+class Rule(NamedTuple):
+    """When a look ends: so many as lead are asked, then one after the other until it can be told."""
+
+    lead: int
+    """By so many more keepers show a publication than do not: then it is there."""
+    most: int
+    """Keepers that are asked; where these cannot give the lead any more, it is dropped anew."""
+
+    def __str__(self) -> str:
+        return f"{self.lead} of {self.most}" if self.lead < self.most else f"all of {self.most}"
+
+
+LOOK = Rule(ASKED, ASKED + ASKED_MORE)
+RULES = (Rule(2, 2), Rule(2, 4), Rule(3, 3), LOOK, Rule(4, 4), Rule(MAX_KEEPERS, MAX_KEEPERS))
+
+
 class Lost(NamedTuple):
-    """Of `OF` publications, how many are lost without looks and with them, and the drops anew for each."""
+    """Of `OF` publications, how many are lost without looks and with them, and what each costs."""
 
     without: float
     after_looks: float
     drops: float
+    """Drops anew."""
+    contacts: float
+    """First contacts: of each question one, of each drop anew as many as there are origins."""
 
 
-def lost(bad: float, is_lying: bool, trials: int, asked: int = ASKED) -> Lost:
+def lost(bad: float, is_lying: bool, trials: int, rule: Rule = LOOK) -> Lost:
     """Return what becomes of so many publications where a share of the relays is bad."""
     rng = np.random.default_rng(1)
     keepers = rng.random((trials, MAX_KEEPERS)) < bad  # in the order in which a look draws them
@@ -36,14 +55,26 @@ def lost(bad: float, is_lying: bool, trials: int, asked: int = ASKED) -> Lost:
     keepers = keepers[counted]
     kept = ~(rng.random((len(keepers), ORIGINS)) < bad).all(axis=1)
     without = OF * float((~kept).mean())
-    left, drops = np.ones(len(keepers), bool), 0
-    for _ in range(DROPPED_ANEW):
-        drawn = rng.permuted(keepers, axis=1)[:, :asked]
-        shown = np.where(drawn, is_lying, kept[:, None])
-        left &= ~shown.all(axis=1)
-        drops += int(left.sum())
-        kept |= left & ~(rng.random((len(keepers), ORIGINS)) < bad).all(axis=1)
-    return Lost(without, OF * float((~kept).mean()), drops / len(keepers))
+    left, drops, questions = np.ones(len(keepers), bool), 0, 0
+    for turn in range(DROPPED_ANEW + 1):
+        drawn = rng.permuted(keepers, axis=1)
+        is_there, asked = _looked(np.where(drawn, is_lying, kept[:, None]), rule)
+        questions += int(asked[left].sum())
+        left &= ~is_there
+        if turn < DROPPED_ANEW:
+            drops += int(left.sum())
+            kept |= left & ~(rng.random((len(keepers), ORIGINS)) < bad).all(axis=1)
+    contacts = (questions + ORIGINS * drops) / len(keepers)
+    return Lost(without, OF * float((~kept).mean()), drops / len(keepers), contacts)
+
+
+def _looked(shown: np.ndarray, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+    """Return by what keepers show, in order, whether each look finds it there, and how many it asks."""
+    lead = np.cumsum(np.where(shown[:, : rule.most], 1, -1), axis=1)
+    left = rule.most - 1 - np.arange(rule.most)
+    is_over = (lead >= rule.lead) | (lead + left < rule.lead)
+    last = is_over.argmax(axis=1)
+    return np.take_along_axis(lead, last[:, None], axis=1)[:, 0] >= rule.lead, np.maximum(last + 1, rule.lead)
 
 
 def main() -> None:
@@ -51,12 +82,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=2_000_000)
     trials: int = parser.parse_args().trials
-    print(f"| bad | keepers asked | lost of {OF:,} without looks | with them | they lie | drops anew |")
+    lacking = f"lost of {OF:,} without looks | with them | they lie"
+    print(f"| bad | must show it | {lacking} | drops anew | contacts |")
     for bad in (0.1, 0.2):
-        for asked in (ASKED, ASKED + 1, MAX_KEEPERS):
-            honest, lying = (lost(bad, is_lying, trials, asked) for is_lying in (False, True))
+        for rule in RULES:
+            honest, lying = (lost(bad, is_lying, trials, rule) for is_lying in (False, True))
             figures = f"{honest.without:.1f} | {honest.after_looks:.2f} | {lying.after_looks:.2f}"
-            print(f"| {bad:.0%} | {asked} | {figures} | {honest.drops:.2f} |", flush=True)
+            print(
+                f"| {bad:.0%} | {rule} | {figures} | {honest.drops:.2f} | {honest.contacts:.1f} |", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from hushcast_runtime.storage.store import Change, record_reader
 
 MAX_LOOKED_FOR = 1_000  # publications that wait for their look; more are not looked for, and counted
 MAX_LOOKED_SIZE = 32 * 1024 * 1024  # bytes of their bodies, on disk and in memory: as the outbox has
-MAX_LOOKS_AT_ONCE = 8  # looks under way: each is two circuits, or with a drop four
+MAX_LOOKS_AT_ONCE = 8  # looks under way: each is three to five circuits, with a drop two more
 DROPPED_ANEW = 3  # times: both origins of all four are bad for 3 of a million where a fifth of the relays are
 _SCAN = 15  # records read at once; the largest have 256 KiB
 
@@ -50,7 +50,7 @@ class _LookedFor(msgspec.Struct, array_like=True):
     was_shown: bool = False
     """Whether any keeper ever showed it."""
     was_missed: bool = False
-    """Whether the last that were asked did not all show it."""
+    """Whether too few of the last that were asked showed it."""
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -138,7 +138,7 @@ class SecondLooks:
     async def _look(self, looking: Looking, one: _LookedFor) -> bool:
         """Return whether it is there; where nobody answers that is not known, and asked again."""
         looked = await looking.look(one.message, one.since)
-        if looked.answered:
+        if looked.shown or looked.missed:
             one.was_shown |= looked.shown > 0
             one.was_missed = not looked.is_there
         return looked.is_there

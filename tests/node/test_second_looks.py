@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 import trio
-from kept_network import has, keepers_of, kept_network, loses_all
+from kept_network import has, keepers_of, kept_network, kept_of, loses_all
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
 
 from hushcast_local import second_looks
 from hushcast_local.second_looks import DROPPED_ANEW
-from hushcast_overlay.routes.kept_looks import ASKED
+from hushcast_overlay.routes.kept_looks import ASKED, ASKED_MORE
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Receipt
+from hushcast_protocol.overlay.keeper_frames import ShownKept
 from hushcast_runtime.carriers.looks import EARLIEST, LATEST
 
 LONG = 20 * EPOCH_SECONDS  # seconds of an epoch, so that looks end on their day
@@ -86,6 +88,51 @@ async def test_what_both_origins_lost_is_dropped_anew_at_others(restarts: bool) 
         assert publisher.daemon.service.outbox() == []
 
 
+def says(keeper: Node, message: Message, is_there: bool) -> None:
+    """Have a keeper say of a message that it has it, or that it has not, whatever is true."""
+    kept: Any = kept_of(keeper)
+    answer = kept.answer
+
+    async def lie(request: Any) -> Any:
+        said = await answer(request)
+        if not isinstance(said, ShownKept):
+            return said
+        ids = set(said.ids) - {message.id} | ({message.id} if is_there else set())
+        return msgspec.structs.replace(said, ids=tuple(sorted(ids)))
+
+    kept.answer = lie
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("liars", "drops"), [(1, 0), (4, 1)])
+async def test_a_keeper_that_denies_what_it_has_is_outvoted_and_four_are_not(liars: int, drops: int) -> None:
+    async with kept_network(relays=18, clients=1, epoch=LONG) as net:
+        publisher, *_ = net.clients
+        message = await publish(publisher, b"x")
+        for keeper in keepers_of(net, message)[:liars]:
+            says(keeper, message, is_there=False)
+        await trio.sleep(LATEST + 60)
+        assert publisher.count("publications_dropped_anew") == drops
+        assert publisher.count("keepers_looked_at") in (ASKED, ASKED + ASKED_MORE)
+        assert publisher.daemon.service.outbox() == []
+
+
+@pytest.mark.slow
+async def test_two_keepers_that_say_they_have_what_is_lost_deceive_no_look() -> None:
+    async with kept_network(relays=18, clients=1, epoch=LONG) as net:
+        publisher, *_ = net.clients
+        first = [net.relays[0], net.relays[1]]
+        for relay in first:
+            lose_drops(relay.daemon.overlay.relay.drops)  # type: ignore[union-attr]
+        draws(publisher, *first)
+        message = await publish(publisher, b"x")
+        liars = keepers_of(net, message)[:2]
+        for keeper in liars:
+            says(keeper, message, is_there=True)
+        await until(lambda: is_kept(net, message, liars), 2 * (LATEST + 60), "it is kept")
+        assert publisher.count("publications_dropped_anew") >= 1
+
+
 @pytest.mark.slow
 async def test_what_all_lose_is_dropped_anew_three_times_and_then_told() -> None:
     async with kept_network(relays=9, clients=1, epoch=LONG) as net:
@@ -102,7 +149,7 @@ async def test_what_all_lose_is_dropped_anew_three_times_and_then_told() -> None
 
 
 @pytest.mark.slow
-async def test_each_publication_is_looked_for_once_at_two_keepers_by_whoever_reads_it_or_not() -> None:
+async def test_each_publication_is_looked_for_once_at_three_keepers_by_whoever_reads_it_or_not() -> None:
     async with kept_network(relays=9, clients=2, epoch=LONG) as net:
         reader, other = net.clients
         await reader.listen()

@@ -10,12 +10,9 @@ EARLIEST, LATEST = 300.0, 1200.0  # seconds from a drop to the look: keepers hav
 class Looked(NamedTuple):
     """What those who were asked say of a message."""
 
-    answered: int
-    """How many did."""
     shown: int
-    """How many of them show it."""
-
-    @property
-    def is_there(self) -> bool:
-        """Whether it is shown by all who answered: one may say so and have lost it, as its origins may."""
-        return 0 < self.answered == self.shown
+    """How many show it."""
+    missed: int
+    """How many answer, and do not."""
+    is_there: bool
+    """Whether that suffices: one may say that it has it and have lost it, as its origins may."""
