@@ -8,6 +8,7 @@ answers to a publication says something more.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -98,15 +99,21 @@ def make(place: Path) -> Path:
         shutil.copytree(
             ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules")
         )
+    change(lambda name: place / name)
+    return place
+
+
+def change(place_of: Callable[[str], Path]) -> None:
+    """Change sources that lie where a function has it for each of their names here."""
     for name, changes in (*CHANGED.items(), *CHANGED_BESIDES.items()):
-        text = (place / name).read_text()
+        path = place_of(name)
+        text = path.read_text()
         for before, after in changes:
             assert text.count(before) == 1, f"{name} has not {before!r} once"
             text = text.replace(before, after)
-        (place / name).write_text(text)
+        path.write_text(text)
     for name, text in ADDED.items():
-        (place / name).write_text(text)
-    return place
+        place_of(name).write_text(text)
 
 
 def path_of(place: Path) -> str:

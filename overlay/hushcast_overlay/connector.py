@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
@@ -91,14 +92,16 @@ class Connector:
         if relay.difficulty:
             stamp = await self.mint(relay, handed_in(frame), relay.difficulty)
             frame = msgspec.structs.replace(frame, stamp=stamp)
-        if claim is not None and (channel := await claim()) is not None:
-            try:
-                return await self._asked(channel, frame, timeout, is_drawn)
-            except TooLate:
-                raise  # another one, which is no slower: this relay has had its time
-            except TransportError:
-                pass  # it broke, long before perhaps, and nobody saw it
-        return await self.ask(relay.id, relay.address, frame, decode, timeout, is_drawn)
+        with self._noted(is_drawn):
+            if claim is not None and (channel := await claim()) is not None:
+                try:
+                    return await _answer(channel, frame, timeout)
+                except TooLate:
+                    raise  # another one, which is no slower: this relay has had its time
+                except TransportError:
+                    pass  # it broke, long before perhaps, and nobody saw it
+            channel = await self.unnamed(relay.id, relay.address, decode)
+            return await _answer(channel, frame, timeout)
 
     async def ask(
         self,
@@ -114,13 +117,8 @@ class Connector:
         `timeout` are the seconds that the answer may take once the link is open. `is_drawn`: the relay is
         any. That one which is asked until it answers does not tells nothing of the others.
         """
-        try:
-            channel = await self.unnamed(relay, address, decode)
-        except (TransportError, PeerError):
-            if is_drawn:
-                self.contact.note(worked=False)
-            raise
-        return await self._asked(channel, frame, timeout, is_drawn)
+        with self._noted(is_drawn):
+            return await _answer(await self.unnamed(relay, address, decode), frame, timeout)
 
     async def unnamed(
         self, relay: PublicKey, address: Address, decode: Callable[[bytes], FrameT]
@@ -128,20 +126,16 @@ class Connector:
         """Open a link to a listed relay anonymously, over a fresh circuit, for one question alone."""
         return await self._open(relay, address, None, decode, is_listed=True)
 
-    async def _asked(self, channel: Channel[FrameT], frame: Wire, timeout: float, is_drawn: bool) -> FrameT:
-        """Say one thing over a link, and close it; return the answer, or raise as the link's methods do."""
+    @contextmanager
+    def _noted(self, is_drawn: bool) -> Iterator[None]:
+        """Note whether a relay answered: one that is any, or did."""
         try:
-            try:
-                await channel.send(frame)
-                answer = await channel.one(timeout)
-            finally:
-                await channel.aclose()
+            yield
         except (TransportError, PeerError):
             if is_drawn:
                 self.contact.note(worked=False)
             raise
         self.contact.note(worked=True)
-        return answer
 
     async def mint(self, relay: Relay, content: bytes, bits: int) -> ProofOfWork:
         """Make a stamp of so many bits for what is handed in to a relay, by its digest."""
@@ -202,3 +196,12 @@ class Connector:
             self._rosters.compare(established.view)
         elif established.view is not None:
             self._counters.add("views_passed_over")
+
+
+async def _answer(channel: Channel[FrameT], frame: Wire, timeout: float) -> FrameT:
+    """Say one thing over a link, and close it; return the answer, or raise as the link's methods do."""
+    try:
+        await channel.send(frame)
+        return await channel.one(timeout)
+    finally:
+        await channel.aclose()

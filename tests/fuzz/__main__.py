@@ -18,19 +18,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
-sys.path[:0] = map(
-    str,
-    [
-        HERE,
-        TESTS,
-        TESTS / "protocol" / "mqtt",
-        TESTS / "protocol",
-        TESTS / "central",
-        TESTS / "directory",
-        TESTS.parent / "tools",
-    ],
-)
+sys.path[:0] = [str(HERE)]
 
+import conftest  # noqa: E402, F401 - the folders of what is tried
 from hunting import FindingError, Result, hunt, keep, try_one  # noqa: E402
 
 FINDINGS = Path("findings")

@@ -9,6 +9,7 @@ sys.path[:0] = map(
     str,
     [
         HERE,
+        TESTS,
         TESTS / "protocol" / "mqtt",
         TESTS / "protocol",
         TESTS / "central",

@@ -18,6 +18,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.frames import Receipt
 from hushcast_protocol.overlay.profile import Root
 from hushcast_protocol.overlay.ready_slots import ReadyRule
+from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
 
@@ -155,3 +156,28 @@ async def test_any_byte_before_the_request_ends_one_and_is_no_receipt(said: byte
         assert len(ended) >= 5
         assert max(ended) < 1.0, "after one way there and back"
         assert not any(speaker.heard for speaker in speakers)
+
+
+@pytest.mark.usefixtures("never_rests")
+async def test_one_that_broke_says_nothing_of_whether_relays_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[bool] = []
+    async with ready_network(LASTING) as net:
+        publisher = net.clients[1]
+        await until(lambda: publisher.count("slots_opened") >= 6, DAY_SECONDS)
+        monkeypatch.setattr(Contact, "note", lambda contact, worked: noted.append(worked))
+        monkeypatch.setattr(Channel, "one", one_that_breaks_once_each(Channel.one))
+        await publisher.daemon.service.publish(ONE, Content(b"by dialling"))
+    assert publisher.count("slots_taken") == 2
+    assert noted
+    assert all(noted)
+
+
+def one_that_breaks_once_each(one: Any) -> Any:
+    breaks = [TransportError("it broke long before")] * 2
+
+    async def broken(channel: Channel[Any], timeout: float) -> Any:
+        if breaks:
+            raise breaks.pop()
+        return await one(channel, timeout)
+
+    return broken

@@ -7,6 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import next_package
 import pytest
 from booted import EPOCH, WITHIN, Machine, configuration
 
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.containers
 
 DIRECTORY, RELAY, NODE = "hushcast-directory", "hushcast-node@relay", "hushcast-node"
 UNITS = (DIRECTORY, RELAY, NODE)
+FILES = ("/etc/hushcast-directory/directory.toml", "/etc/hushcast/relay.toml", "/etc/hushcast/node.toml")
 GATEWAY, GATEWAY_FILE = "hushcast-gateway", "/etc/hushcast-gateway/gateway.toml"
 SERVER, PROXY = "hushcast-central-server", "hushcast-central-proxy"
 BROKER, BROKER_FILE = "hushcast-broker", "/etc/hushcast-broker/broker.toml"
@@ -481,7 +483,7 @@ def test_an_upgrade_keeps_identity_subscriptions_and_inbox(
     before, pids = keys(machine), [machine.pid(unit) for unit in UNITS]
     topics = sorted(held["topic"] for held in machine.asked("subscriptions"))
     assert TOPIC in topics
-    machine.install(newer(package, tmp_path))
+    machine.install(next_package.make(package, tmp_path))
     for unit, pid in zip(UNITS, pids, strict=True):
         machine.until(lambda unit=unit, pid=pid: restarted(machine, unit, pid))  # type: ignore[misc]
     assert keys(machine) == before
@@ -495,29 +497,30 @@ def delivered(machine: Machine) -> int:
     return int(machine.asked("status")[0]["counters"]["messages_delivered"])
 
 
-def newer(package: Path, directory: Path) -> Path:
-    """Return the same package with a higher version: its files are not unpacked for that."""
-    root, new = directory / "root", directory / "new.deb"
-    root.mkdir()
-    subprocess.run(["dpkg-deb", "--control", package, root / "DEBIAN"], check=True)
-    control = root / "DEBIAN" / "control"
-    control.write_text(re.sub(r"^Version: (.*)$", r"Version: \1+1", control.read_text(), flags=re.MULTILINE))
-    subprocess.run(["dpkg-deb", "-Znone", "--build", root, new], check=True)
-    data = members(package)[2]
-    assert data.startswith(b"data.tar ")
-    new.write_bytes(b"".join([b"!<arch>\n", *members(new)[:2], data]))
-    return new
-
-
-def members(package: Path) -> list[bytes]:
-    """Return the members of an archive of `ar`, each with its head: the version, control, files."""
-    archive, found, start = package.read_bytes(), [], 8
-    while start < len(archive):
-        size = int(archive[start + 48 : start + 58])
-        end = start + 60 + size + size % 2
-        found.append(archive[start:end])
-        start = end
-    return found
+def test_the_way_back_is_a_step_of_the_state_and_the_older_package(
+    machine: Machine, network: str, package: Path
+) -> None:
+    before, topics = keys(machine), sorted(held["topic"] for held in machine.asked("subscriptions"))
+    machine.hushcast("publish", TOPIC, "before the way back", instance="relay")
+    machine.until(lambda: delivered(machine) >= 1)
+    machine.run("cp", "/root/package.deb", "/root/next.deb")
+    machine.install(package)
+    for unit in UNITS:  # without a step back it does not start, and is not tried again
+        machine.until(lambda unit=unit: machine.shown(unit, "ActiveState") == ("failed",))  # type: ignore[misc]
+        assert machine.shown(unit, "ExecMainStatus", "Result") == ("2", "exit-code")
+        assert "hushcast admin step-back" in machine.journal(unit)
+    machine.run("dpkg", "--install", "/root/next.deb")
+    for unit, file in zip(UNITS, FILES, strict=True):
+        machine.systemctl("stop", unit)
+        machine.run("hushcast", "admin", "step-back", "--config", file)
+    machine.install(package)
+    for unit in UNITS:
+        machine.systemctl("reset-failed", unit)
+        machine.systemctl("start", unit)
+    assert keys(machine) == before
+    assert sorted(held["topic"] for held in machine.asked("subscriptions")) == topics
+    waited = machine.hushcast("subscribe", TOPIC, "--open", "--count", "1", "--timeout", "60")
+    assert "before the way back" in waited.stdout
 
 
 def test_removal_stops_and_keeps_purging_leaves_nothing(machine: Machine, network: str) -> None:
