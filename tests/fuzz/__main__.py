@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 sys.path[:0] = [str(HERE)]
 
-import conftest  # noqa: E402, F401 - the folders of what is tried
+import tried_folders  # noqa: E402, F401 - puts what is tried on the path
 from hunting import FindingError, Result, hunt, keep, try_one  # noqa: E402
 
 FINDINGS = Path("findings")
