@@ -12,7 +12,7 @@ OVERLAY_COUNTERS = {
     "messages_routed_late": "drops that had no next hop at first, and got one when leases came",
     "messages_expired": "messages given up because their day was over",
     "messages_detoured": "messages handed to another relay: the next hop was away, full or did not know them",
-    "messages_lost_detour": "messages given up because no relay tried in turn knew their trees",
+    "messages_lost_detour": "messages given up: no relay tried in turn knew their trees, or led on",
     "messages_without_lease": "messages whose leases ended before they were sent",
     "messages_moved": "messages that waited for a host and went on to where their leases lead now",
     "messages_over_share": "messages lost: a host has its share of the spool already",

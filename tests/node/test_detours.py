@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import trio
-from small_network import ONE, Node, SmallNetwork, small_network, until
+from small_network import ONE, TWO, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay import detours
+from hushcast_overlay.relay.detour_pace import AROUND_WITHIN, MAX_AT_ONCE, REST
 from hushcast_protocol.base.hop import DETOUR_AFTER
 from hushcast_protocol.base.hop_link import IDLE
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.overlay.hops import is_box, relay_hop, waits
+from hushcast_protocol.overlay.hops import is_box, key_of, relay_hop, waits
 from hushcast_protocol.overlay.leases import LeaseBook
 from hushcast_protocol.overlay.tree import Tree
 
@@ -110,6 +111,68 @@ async def test_a_relay_that_is_cut_off_itself_keeps_its_messages() -> None:
         for node in others:
             await node.start()
         assert await ear.hears(1, within=400) == [b"x"]
+
+
+async def all_ways_end(net: SmallNetwork, subscriber: Node) -> tuple[Node, list[Node]]:
+    """Stop the host of a subscriber's box, where a way around may end, and all relays at the top of its tree.
+
+    So it is in a shard that the host is not in.
+    """
+    host = node_of(net, key_of(net.root_hop(subscriber)))
+    tops = [node_of(net, key) for key in tree_of(subscriber).children[None]]
+    for node in (host, *tops):
+        await node.stop()
+    return host, tops
+
+
+def left(net: SmallNetwork) -> list[Node]:
+    return [node for node in net.relays if node.is_up]
+
+
+async def test_where_all_at_the_top_are_away_a_message_comes_to_rest() -> None:
+    async with small_network(relays=10, clients=2, origins=1, epoch=LONG) as net:
+        ear = await net.clients[0].listen()
+        _, below = a_top_with_children(net, net.clients[0])
+        await all_ways_end(net, net.clients[0])
+        await net.drop_at(below, ONE, Content(b"x"))
+        await trio.sleep(2 * AROUND_WITHIN)
+        assert sum(node.count("messages_lost_detour") for node in left(net)) == 1
+        assert sum(len(node.daemon.overlay.relay.forwarding._spool) for node in left(net)) == 0
+        sent = sum(node.count("messages_sent") for node in left(net))
+        assert sent <= len(left(net)) * (MAX_AT_ONCE + AROUND_WITHIN / REST)
+        await trio.sleep(AROUND_WITHIN)
+        assert sum(node.count("messages_sent") for node in left(net)) == sent
+        assert ear.payloads == []
+
+
+async def test_a_message_that_rests_arrives_when_one_relay_at_the_top_is_back() -> None:
+    async with small_network(relays=10, clients=2, origins=1, epoch=LONG) as net:
+        ear = await net.clients[0].listen()
+        _, below = a_top_with_children(net, net.clients[0])
+        host, tops = await all_ways_end(net, net.clients[0])
+        await net.drop_at(below, ONE, Content(b"x"))
+        await trio.sleep(AROUND_WITHIN / 2)
+        assert ear.payloads == []
+        await host.start()
+        await tops[-1].start()
+        assert await ear.hears(1, within=AROUND_WITHIN / 2) == [b"x"]
+        assert sum(node.count("messages_lost_detour") for node in left(net)) == 0
+
+
+async def test_a_message_that_rests_holds_up_no_other_trees() -> None:
+    async with small_network(relays=10, clients=2, origins=1, epoch=LONG) as net:
+        ears = [await client.listen(topic) for client, topic in zip(net.clients, (ONE, TWO), strict=True)]
+        host, tops = await all_ways_end(net, net.clients[0])
+        (planned,) = net.clients[1].route(TWO).planned.values()
+        tree = planned.installation.tree
+        away = {node.id for node in (host, *tops)}
+        origin = next(node for node in left(net) if tree.parents.get(node.id) in away)
+        for number in range(20):
+            await net.drop_at(origin, ONE, Content(b"%d" % number))
+        await trio.sleep(4 * DETOUR_AFTER)
+        await net.drop_at(origin, TWO, Content(b"y"))
+        assert await ears[1].hears(1, within=DETOUR_AFTER) == [b"y"]
+        assert ears[0].payloads == []
 
 
 async def test_what_the_next_hop_does_not_know_goes_around_at_once() -> None:

@@ -1,8 +1,9 @@
 """Detours: takes messages around a next hop that is lost, into the same trees elsewhere.
 
 A message whose next hop is away, or knows nothing of it, is handed to a random relay with the bypass tokens
-of just those leases that it followed: it enters no other tree, and redundancy is paid on failure alone. A
-lease whose next hop keeps saying that it knows nothing of it is pruned (threat model, rows 7 and 10).
+of just those leases that it followed: it enters no other tree, and redundancy is paid on failure alone. How
+often, and for how long, `detour_pace` says. A lease whose next hop keeps saying that it knows nothing of it
+is pruned (threat model, rows 7 and 10).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Sequence
 
+from hushcast_overlay.relay.detour_pace import MAX_WALK, REST, DetourPace, DetourTurn
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.errors import Refusal
@@ -27,7 +29,6 @@ from hushcast_runtime.storage.spool import Spool, SpooledMessage, SpoolMove
 PRUNE_AFTER = 8  # messages in a row that a next hop did not know; a tree being repaired causes a few at most
 MAX_STRANGERS = 4096  # (day, next hop, trunk) with such messages that are remembered; 0.5 MB
 MAX_DETOURS = 12  # relays that may in turn not know a message's tree: 1 in 4,000 if half of them do not
-MAX_WALK = 8  # relays that a message has passed at most that still goes around a full share
 MAX_TRIED = 4096  # messages and ways that did not lead on that are remembered; 0.5 MB
 
 
@@ -56,36 +57,57 @@ class Detours:
         self._counters = counters
         self._strangers: OrderedDict[_Followed, int] = OrderedDict()
         self._tried: OrderedDict[tuple[bytes, bytes], int] = OrderedDict()
+        self._pace = DetourPace()
+        self._resting: dict[Hop, tuple[SpooledMessage, float]] = {}  # the last that rests, and until when
+
+    def resting(self, hop: Hop) -> SpooledMessage | None:
+        """Return the last message that rests while its next hop `hop` is away: those to go around lie behind.
+
+        None where none rests, or it is time to look at all again.
+        """
+        if hop in self._resting and self._env.elapsed() >= self._resting[hop][1]:
+            del self._resting[hop]
+        return self._resting[hop][0] if hop in self._resting else None
 
     async def around(
         self, hop: Hop, items: Iterable[SpooledMessage], away: Container[Hop]
     ) -> list[tuple[Hop, SpooledMessage]]:
         """Move spooled messages from `hop` to relays that are not `away`; return where they wait now.
 
-        Where all other relays are away it is this relay that is cut off, and messages stay where they are.
+        Where all other relays are away it is this relay that is cut off, and messages stay where they are. So
+        do those that rest, which `resting` tells, and those that were tried for long enough are forgotten.
         Where no lease sends to `hop` any more a message goes the way that its lease has now, for a tree may
         have been mended; where the lease has ended it is forgotten.
         """
         others_on: dict[int, list[Hop]] = {}
-        detours, mended, ended = [], [], []
+        detours, mended, ended, lost = [], [], [], []
+        now = self._env.elapsed()
         for item in items:
             if (message := self._detour(hop, item.message)) is not None:
                 if message.day not in others_on:
                     others_on[message.day] = self._others(message.day, hop, away)
-                if others := others_on[message.day]:
+                if not (others := others_on[message.day]):
+                    continue
+                turn = self._pace.turn(message, hop, now) if hop in away else DetourTurn.GOES
+                if turn is DetourTurn.ENDS:
+                    lost.append(item)
+                elif turn is DetourTurn.RESTS:
+                    self._rest(hop, item, now)
+                else:
                     detours.append(SpoolMove(item, others[self._env.below(len(others))], message))
                     if hop in away:
                         # It may enter its tree below here, and comes by again: then it is no copy. But who
                         # knows nothing of it, as a victim that leases were pointed at, gets it once.
                         self._router.unsent(item.message, (hop,))
                 continue
-            ways = self._router.moved(item.message, hop, self._env.elapsed())
+            ways = self._router.moved(item.message, hop, now)
             mended += [SpoolMove(item, way, item.message) for way in ways]
             if not ways:
                 ended.append(item)
         self._counters.add("messages_detoured", len(detours))
+        self._counters.add("messages_lost_detour", len(lost))
         self._counters.add("messages_without_lease", len(ended))
-        self._spool.done(ended)
+        self._spool.done(ended + lost)
         return await self._spool.move(detours + mended)
 
     def with_room(self, day: int, size: int, away: Container[Hop]) -> list[Hop]:
@@ -138,6 +160,12 @@ class Detours:
         if self._strangers:
             for item in items:
                 self._strangers.pop((item.message.day, hop, item.message.tokens[0]), None)
+
+    def _rest(self, hop: Hop, item: SpooledMessage, now: float) -> None:
+        _, until = self._resting.pop(hop, (None, now + REST))
+        for other in [other for other, (_, over) in self._resting.items() if over <= now]:
+            del self._resting[other]
+        self._resting[hop] = (item, until)
 
     def _detour(self, hop: Hop, message: Message) -> Message | None:
         if len(message.tokens) > 1:

@@ -346,10 +346,13 @@ class Peers:
     async def _go_around(self, peer: Peer) -> None:
         """Send what waits for a peer that is away around it."""
         assert self._detours is not None
-        items = await self._spool.waiting(peer.hop, size=READ_AT_ONCE)
+        after = self._detours.resting(peer.hop)
+        items = await self._spool.waiting(peer.hop, after, READ_AT_ONCE)
         placed = await self._detours.around(peer.hop, items, self.away)
         self.enqueue(placed)
-        self._do(peer, peer.went_around(bool(items), bool(placed), self._now()))
+        if rests := self._detours.resting(peer.hop) is not after:
+            self._do(peer, peer.retry_later(self._now()))
+        self._do(peer, peer.went_around(bool(items), bool(placed) or rests, self._now()))
 
     async def _reroute(self, hop: Hop, items: list[SpooledMessage]) -> None:
         assert self._detours is not None
