@@ -161,7 +161,7 @@ def _hearers(
         box_came(lease)
 
     def box_came(lease: Lease) -> None:
-        drops.take_up(lease.elements)
+        drops.take_up(lease)
         moved.took(lease)
 
     return lease_came, box_came

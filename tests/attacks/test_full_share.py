@@ -7,7 +7,7 @@ import os
 import pytest
 import trio
 from hosted_network import in_use, subscribed
-from small_network import ONE, Ear, Node, SmallNetwork, small_network, until
+from small_network import ONE, Ear, Node, SmallNetwork, small_network, unrouted, until
 
 from hushcast_overlay.relay.detours import MAX_DETOURS
 from hushcast_protocol.base.trace import kind_of
@@ -117,14 +117,14 @@ async def test_where_there_is_no_way_around_it_waits_on_disk(restarts: bool) -> 
         relay, slow = await fill_every_way(net)
         sent = await drop_honest(net, relay)
         await trio.sleep(3)
-        assert len(await relay.store.scan("intake")) == 3
+        assert await unrouted(relay) == 3
         if restarts:
             await relay.restart()
             await trio.sleep(3)
         for node in slow:
             node.gate.open()
         await all_arrive(net, ear, sent, 600)
-        assert await relay.store.scan("intake") == []
+        assert await unrouted(relay) == 0
 
 
 async def test_what_is_tried_again_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ async def test_what_is_tried_again_is_traced_once(monkeypatch: pytest.MonkeyPatc
         relay.daemon.overlay.relay.forwarding._tracer = tracer
         sent = await drop_honest(net, relay)
         await trio.sleep(25)
-        assert len(await relay.store.scan("intake")) == 3
+        assert await unrouted(relay) == 3
         assert traced.count("received") == 3
         for node in slow:
             node.gate.open()
@@ -167,7 +167,7 @@ async def test_what_no_top_can_keep_for_a_host_is_lost_and_counted_and_stops_nob
             assert relay.daemon.overlay.relay is not None
             held = relay.daemon.overlay.relay.forwarding._spool.size
             assert held <= 3 * SHARE, "for the host and the other relays"
-            assert await relay.store.scan("intake") == []
+            assert await unrouted(relay) == 0
         await trio.sleep(600)
         sent_so_far = net.count("messages_sent")
         # A way has three hops at most, the first one and each that goes around.

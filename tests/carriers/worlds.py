@@ -16,7 +16,7 @@ from daemons import Node as CentralNode
 from fake_carrier import FakeCarrier, FakeNetwork
 from msgspec.msgpack import decode
 from readers import Reader
-from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, derive
+from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, derive, unrouted
 from small_tree import shape
 
 from hushcast_brokers.client.model_choice import tokens_for
@@ -258,7 +258,8 @@ class OverlayWorld(DaemonWorld):
             len(one.daemon.overlay.relay.leases.book.held_for(box_hop(box))) for one, box in self.closed()
         ]
         routes = await count(network.relays, "lease") - sum(closed) + await count(network.nodes, *kinds)
-        return Held(routes, await count(network.relays, "intake", "spool"))
+        waiting = sum([await unrouted(relay) for relay in network.relays])
+        return Held(routes, waiting + await count(network.relays, "spool"))
 
 
 class OverlayMember(Bare, Node):

@@ -76,6 +76,11 @@ async def until(condition: Callable[[], Any], within: float = ARRIVES_WITHIN, wh
     raise AssertionError(f"after {within} virtual seconds it is still not so: {what or condition}")
 
 
+async def unrouted(relay: Node) -> int:
+    """Count the drops that a relay has on disk and has not routed; the others wait for late routes."""
+    return len(await relay.store.scan("intake")) - len(await relay.store.scan("routed"))
+
+
 async def counted(node: Node, name: str, count: int) -> bool:
     """Wait until a daemon counted something so often; return whether it was just so often."""
     await until(lambda: node.count(name) >= count, 5.0, f"{name} reaches {count}")

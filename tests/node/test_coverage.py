@@ -11,7 +11,7 @@ from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, small_network, 
 from hushcast_overlay.routes.coverage import OverlayCoverage
 from hushcast_overlay.routes.probes import PROBE_WITHIN
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.messages import PADDED_SIZES, padded_size
+from hushcast_protocol.content.messages import PADDED_SIZES, Message, padded_size
 from hushcast_protocol.content.reports import REPORTED_WITHIN, SETTLED
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.coverage import MessageForm, ProbePath
@@ -28,6 +28,12 @@ class Loses:
 
     def route(self, *_: object) -> ForwardingDecision:
         return ForwardingDecision(ForwardingOutcome.DUPLICATE)
+
+    def entry(self, message: Message) -> tuple[bytes, ...]:
+        return ()
+
+    def unsent(self, *_: object) -> None:
+        pass
 
     def use_label(self, label: bytes) -> None:
         pass

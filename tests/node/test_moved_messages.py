@@ -16,6 +16,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.hops import host_hop
 from hushcast_protocol.overlay.host_cards import HostCard
+from hushcast_protocol.overlay.late_routes import WAIT
 from hushcast_protocol.overlay.leases import Install, ToHost, ToRelay, lease_mark
 from hushcast_runtime.storage import spool as spools
 
@@ -113,6 +114,7 @@ async def test_a_host_that_was_a_top_relay_itself_has_what_waited_there_in_the_b
             await seat.leads_to(card_of(first))
         await first.stop()
         await drop(net, second, *(sent := many(net, 10)))
+        await trio.sleep(WAIT + 10)  # nothing waits for late routes any more
         owner, stranger = OwnerEnd(net, second), OwnerEnd(net, second)
         await stranger.attach()
         await stranger.hold()

@@ -1,9 +1,11 @@
-"""Drops: what strangers hand in here is kept on disk until it has been routed, as often as it takes."""
+"""Drops: what strangers hand in here is kept on disk until it has been routed, as often as it takes.
+
+It stays for some minutes more, and goes to next hops whose leases come later (`late_routes.py`), too.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections import Counter, deque
 
 import trio
 
@@ -11,17 +13,21 @@ from hushcast_overlay.relay.forwarding import FULL_PAUSE, Forwarding
 from hushcast_overlay.relay.intake import Intake
 from hushcast_overlay.relay.keepers.hand_ins import HandIns
 from hushcast_protocol.base import observations
+from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
+from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, check_message
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import Receipt
 from hushcast_protocol.overlay.late_routes import WAIT, LateRoutes
+from hushcast_protocol.overlay.leases import Lease
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.spool import Spool
 from hushcast_runtime.storage.store import Change
 
 TRIED_AT_ONCE = 16  # accepted messages for which there is still no room until the others wait, too
+MAX_LATE_A_SECOND, MAX_LATE_AT_ONCE = 100.0, 1000.0  # drops sent late, by all leases: as many as are taken
 GATHER = 2.0  # seconds at most from a lease until what waited for it is sent: leases come in company
 
 
@@ -41,12 +47,18 @@ class Drops:
         self._spawn = context.spawn
         self._intake = Intake(context.store, spool)
         self._without_room: deque[bytes] | None = None  # of these, what there is no room for
+        self._at_work: Counter[bytes] = Counter()  # how often each is being routed, or waits for room
         self._awaits_routes = profile.late_routes
-        self._late: LateRoutes | None = None  # and what had no next hop, where there is some
+        self._late_rate = TokenBucket(MAX_LATE_A_SECOND, MAX_LATE_AT_ONCE, context.env.elapsed())
+        self._late: LateRoutes | None = None  # what waits for late routes, where something does
 
     async def load(self) -> None:
         """Take up what a restart interrupted."""
-        self._wait_for_room(*await self._intake.load(), pause=0.0)
+        interrupted, routed = await self._intake.load()
+        for key in routed:
+            self._wait_for_routes(key, await self._intake.read(key))
+            self._settle([key])  # as published nothing waits
+        self._wait_for_room(*interrupted, pause=0.0)
 
     async def take(self, message: Message) -> Receipt:
         """Answer before any look-up: neither verdict nor delay tells whether anybody subscribes."""
@@ -70,22 +82,32 @@ class Drops:
         self._spawn(self._route, key, message)
         return Receipt("accepted")
 
-    async def _route(self, key: bytes, message: Message, is_late: bool = False) -> bool:
-        """Route what was dropped here; return whether there was room for it, and keep it for later if not."""
+    async def _route(self, key: bytes, message: Message, late: Hop | None = None) -> bool:
+        """Route what was dropped here, to one next hop alone where its lease came late.
 
-        def settle(is_routed: bool) -> Change | None:
-            return self._intake.settle(key) if is_routed or not self._awaits_routes else None
+        Returns whether there was room for it. If not, it is routed again later.
+        """
+        self._at_work[key] += 1
+        if late is None:
+            self._wait_for_routes(key, message)  # in the step that looks up: it hears of all leases after
 
-        unrouted, is_held = await self._forwarding.route([message], ORIGIN, settle, is_late)
+        def settle() -> list[Change]:
+            is_over = self._at_work[key] == 1 and not self._is_waiting(key)
+            return self._intake.settle(key) if is_over else self._intake.routed(key)
+
+        if late is None:
+            _, is_held = await self._forwarding.route([message], ORIGIN, settle)
+        else:
+            unrouted, is_held = await self._forwarding.route_late(message, late)
+            self._counters.add("messages_routed_late", 0 if unrouted or is_held else 1)
         if is_held:
+            self._store.write_soon(*self._intake.unrouted(key))
             self._wait_for_room(key)
-        elif unrouted and self._awaits_routes:
-            self._wait_for_route(key, message)
-        elif is_late:
-            self._counters.add("messages_routed_late")
+        self._leave(key)
         return not is_held
 
     def _wait_for_room(self, *keys: bytes, pause: float = FULL_PAUSE) -> None:
+        self._at_work.update(keys)
         if self._without_room is not None:
             self._without_room.extend(keys)
         elif keys:
@@ -104,37 +126,44 @@ class Drops:
                     has_left = await self._route(key, message)
                 elif has_left := self._env.is_certain():
                     self._counters.add("messages_expired")
-                    self._settle([key])
                 else:
-                    waiting.append(key)
+                    self._wait_for_room(key)
                 waiting.popleft()
+                self._leave(key)
                 tries -= not has_left
                 if not tries:
                     break
             pause = FULL_PAUSE
         self._without_room = None
 
-    def take_up(self, elements: Iterable[bytes]) -> None:
-        """Route, a moment later, what waits for one of these elements: a lease has come."""
-        if self._late and (keys := self._late.take(elements)):
-            self._spawn(self._route_late, keys)
+    def take_up(self, lease: Lease) -> None:
+        """Send, a moment later, what waits for one of a lease's elements to its next hop: it has come."""
+        if self._late and (keys := self._late.waiting(lease.elements)):
+            self._spawn(self._route_late, keys, lease.hop)
 
-    async def _route_late(self, keys: list[bytes]) -> None:
+    async def _route_late(self, keys: list[bytes], hop: Hop) -> None:
         await trio.sleep(GATHER * self._env.uniform(0.5, 1.0))
         for key in keys:
-            await self._route(key, await self._intake.read(key), is_late=True)
+            if self._is_waiting(key):  # or it is over by now
+                self._at_work[key] += 1
+                await trio.sleep(self._late_rate.owe(self._env.elapsed()))
+                await self._route(key, await self._intake.read(key), hop)
+                self._leave(key)
 
-    def _wait_for_route(self, key: bytes, message: Message) -> None:
+    def _wait_for_routes(self, key: bytes, message: Message) -> None:
+        if not self._awaits_routes or self._is_waiting(key):
+            return
         if self._late is None:
             self._late = LateRoutes()
             self._spawn(self._lapse, self._late)
-        elements = self._forwarding.entry(message)
-        self._settle(self._late.wait(key, elements, len(message.body), self._env.elapsed()))
-        if self._forwarding.has_entry(message.day, elements):  # since it was looked up
-            self.take_up(elements)
+        elements, size = self._forwarding.entry(message), len(message.body)
+        self._settle(self._late.wait(key, elements, size, self._env.elapsed()))
+
+    def _is_waiting(self, key: bytes) -> bool:
+        return self._late is not None and key in self._late
 
     async def _lapse(self, late: LateRoutes) -> None:
-        """Forget what has waited long enough for a route, until nothing waits."""
+        """Forget what has waited long enough for routes, until nothing waits."""
         await trio.sleep(WAIT)
         while late:
             self._settle(late.lapse(self._env.elapsed()))
@@ -142,5 +171,19 @@ class Drops:
                 await trio.sleep(max(1.0, late.next_lapse() - self._env.elapsed()))
         self._late = None
 
+    def _leave(self, key: bytes) -> None:
+        """Note that something is done with a drop; forget it where that was the last."""
+        self._at_work[key] -= 1
+        if not self._at_work[key]:
+            del self._at_work[key]
+            self._settle([key])
+
     def _settle(self, keys: list[bytes]) -> None:
-        self._store.write_soon(*(self._intake.settle(key) for key in keys))
+        """Forget those of these drops that are kept for nothing any more."""
+        over = [
+            key
+            for key in keys
+            if key in self._intake and not self._at_work[key] and not self._is_waiting(key)
+        ]
+        if over:
+            self._store.write_soon(*(change for key in over for change in self._intake.settle(key)))

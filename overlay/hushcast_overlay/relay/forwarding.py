@@ -145,14 +145,14 @@ class Forwarding:
         self,
         messages: list[Message],
         previous: bytes,
-        settle: Callable[[bool], Change | None] | None = None,
+        settle: Callable[[], list[Change]] | None = None,
         is_again: bool = False,
         only: Callable[[Hop], bool] | None = None,
     ) -> tuple[list[Message], bool]:
         """Decide on checked messages, send and spool what has a route.
 
-        A drop is one message from `ORIGIN`, whose bytes are reserved: `settle` returns, by whether it has a
-        next hop, what forgets it; it `is_again` where it has been traced before.
+        A drop is one message from `ORIGIN`, whose bytes are reserved: `settle` gives them back and
+        returns what belongs in the commit; it `is_again` where it has been traced before.
 
         Returns, once it is durable, the messages that have no route here, and whether there is no room for
         some: these must be brought again. The next hop need not wait for this relay's disk: should the relay
@@ -186,14 +186,24 @@ class Forwarding:
         hops += self._send(placed, changes)
         for message in passing:
             await self._take_listed(message)
-        settled = None if settle is None or is_held else settle(not unrouted)
+        settled = [] if settle is None or is_held else settle()
         if hops or is_repeat or settle is not None:
-            await self._store.write(*([settled] if settled is not None else []))
+            await self._store.write(*settled)
         await self._next_hops.make_room()
         if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, hops)):
             self._counters.add("links_slowed")
             await trio.sleep(debt)
         return unrouted, is_held
+
+    async def route_late(self, message: Message, hop: Hop) -> tuple[list[Message], bool]:
+        """Route a drop again, as `route` does, to a next hop whose lease came after it.
+
+        A relay gets it even where it had it for other leases: behind it this one leads elsewhere. It sends on
+        only to whom it has not sent it. A box is the end of its way, and gets it once. No bytes are reserved.
+        """
+        if not is_box(hop):
+            self._router.unsent(message, [hop])
+        return await self.route([message], ORIGIN, is_again=True, only=hop.__eq__)
 
     def _send(self, placed: list[tuple[Hop, SpooledMessage]], changes: list[Change]) -> list[Hop]:
         """Send what was placed; return to whom. Nothing is waited for before: the router has noted it."""
@@ -237,10 +247,6 @@ class Forwarding:
     def entry(self, message: Message) -> tuple[bytes, ...]:
         """Return the elements by which a drop enters the overlay here."""
         return self._router.entry(message)
-
-    def has_entry(self, day: int, elements: tuple[bytes, ...]) -> bool:
-        """Tell whether a drop of a day with these elements has a next hop by now."""
-        return self._router.has_entry(day, elements)
 
     def is_open(self, day: int) -> bool:
         """Tell whether messages of a day are forwarded now."""

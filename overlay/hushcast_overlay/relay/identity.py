@@ -11,7 +11,7 @@ from hushcast_runtime.files import load_or_create, load_seed
 KEY_FILES = ("identity.key", "service.key", "parcel.key", "filter.key")
 """In a relay's state directory, in the order of `Identity`."""
 RECORDS_OF_IDENTITY = (
-    *("lease", "tombstone", "parcel", "label", "intake", "spool", "spool-body", "work"),
+    *("lease", "tombstone", "parcel", "label", "intake", "routed", "spool", "spool-body", "work"),
     *("shard-part", "box", "sought", "kept", "kept-body", "kept-gave-way"),
 )
 """Kinds of records that mean nothing to a relay of another name: what it routes, and what is on its way.

@@ -1,4 +1,4 @@
-"""The intake: what strangers dropped here and got a receipt for, on disk until it is routed.
+"""The intake: what strangers dropped here and got a receipt for, on disk until it is routed, and for a while.
 
 Each takes its room in the spool from the beginning, so that what was accepted has a place to go.
 """
@@ -18,9 +18,15 @@ from hushcast_runtime.storage.store import Change, Store
 _KIND = RecordKind(
     "intake",
     StateOwner.RELAY,
-    holds="messages that were accepted and not yet routed",
-    lifetime="moments; without a next hop 300 s; without room for it until its day has lapsed",
+    holds="messages that were accepted, and may yet have routes that they were not sent by",
+    lifetime="300 s; without room for it until its day has lapsed",
     bound="within the bound of `spool`",
+)
+_ROUTED = RecordKind(
+    "routed",
+    StateOwner.RELAY,
+    holds="which of `intake` were routed, and wait for leases that are on their way alone",
+    lifetime="as long as these",
 )
 _SCAN = 15  # records read at once
 _COUNT = 8  # bytes at the end of a key
@@ -28,18 +34,26 @@ _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
 
 
 class Intake:
-    """The messages that one relay accepted and has not routed yet."""
+    """The messages that one relay accepted and still keeps."""
 
     def __init__(self, store: Store, spool: Spool) -> None:
         self._store = store
         self._spool = spool
-        self._reserved: dict[bytes, int] = {}  # bytes, by key
+        self._sizes: dict[bytes, int] = {}  # bytes, by key
+        self._routed: set[bytes] = set()  # of these, those for which no room is reserved any more
         self._count = 0
 
-    async def load(self) -> list[bytes]:
-        """Return the keys of what a restart interrupted."""
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._sizes
+
+    async def load(self) -> tuple[list[bytes], list[bytes]]:
+        """Return the keys of what a restart interrupted, and of what had been routed."""
+        await restore(self._store, _ROUTED, lambda key, _: self._routed.add(key))
         await restore(self._store, _KIND, self._take_up, at_once=_SCAN)
-        return list(self._reserved)
+        for key in self._routed - self._sizes.keys():  # the message was damaged
+            self._routed.remove(key)
+            self._store.write_soon(Change(_ROUTED, key, None))
+        return [key for key in self._sizes if key not in self._routed], sorted(self._routed, key=_number)
 
     def _take_up(self, key: bytes, value: bytes) -> None:
         message = _decode(value)
@@ -47,7 +61,7 @@ class Intake:
         if key[:-_COUNT] != message.id:
             raise DecodeError("a message is kept under another's id")
         self._keep(key, len(message.body))
-        self._count = max(self._count, int.from_bytes(key[-_COUNT:], "big"))  # no key is given twice
+        self._count = max(self._count, _number(key))  # no key is given twice
 
     async def take(self, message: Message) -> bytes:
         """Put a message on disk; return its key once it is there."""
@@ -62,12 +76,37 @@ class Intake:
         ((_, value),) = await self._store.scan(_KIND, key, limit=1)
         return _decode(value)
 
-    def settle(self, key: bytes) -> Change:
-        """Give back a message's room; return the change that forgets it, for the commit that puts it on."""
-        size = self._reserved.pop(key)
-        self._spool.reserve(-size)
-        return Change(_KIND, key, None, size)
+    def routed(self, key: bytes) -> list[Change]:
+        """Give back a message's room, and keep it; return the changes that say so, for the spool's commit."""
+        if key in self._routed:
+            return []
+        self._spool.reserve(-self._sizes[key])
+        self._routed.add(key)
+        return [Change(_ROUTED, key, b"")]
+
+    def unrouted(self, key: bytes) -> list[Change]:
+        """Take room for a message that is to be routed once more; return the changes that say so."""
+        if key not in self._routed:
+            return []
+        self._spool.reserve(self._sizes[key])
+        self._routed.remove(key)
+        return [Change(_ROUTED, key, None)]
+
+    def settle(self, key: bytes) -> list[Change]:
+        """Give back a message's room, if it has some; return the changes that forget it."""
+        size = self._sizes.pop(key)
+        gone = Change(_KIND, key, None, size)
+        if key not in self._routed:
+            self._spool.reserve(-size)
+            return [gone]
+        self._routed.remove(key)
+        return [gone, Change(_ROUTED, key, None)]
 
     def _keep(self, key: bytes, size: int) -> None:
-        self._reserved[key] = size
-        self._spool.reserve(size)
+        self._sizes[key] = size
+        if key not in self._routed:
+            self._spool.reserve(size)
+
+
+def _number(key: bytes) -> int:
+    return int.from_bytes(key[-_COUNT:], "big")

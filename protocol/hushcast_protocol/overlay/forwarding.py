@@ -211,11 +211,6 @@ class Router:
         """Return the elements by which a drop enters the overlay here."""
         return tuple([element(self._profile, token, self._relay, ORIGIN) for token in message.tokens])
 
-    def has_entry(self, day: int, elements: Iterable[bytes]) -> bool:
-        """Tell whether a drop of a day with these elements has a next hop by now."""
-        table = self._leases.table(day)
-        return table is not None and any(map(table.lookup, elements))
-
     def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
         """Return the new next hops of a message that waits for a next hop whose lease was given another one.
 

@@ -24,7 +24,7 @@ class Profile:
     trail_alone_drops: bool  # a hit in the trail drops, as published, false positives included
     origins: int  # random relays that a publication is dropped at
     trees: int  # of a subscription, each over all relays: a message climbs each of them
-    late_routes: bool  # a drop without a next hop waits at its origin for leases that are on their way
+    late_routes: bool  # a drop waits at its origin for leases that are on their way
     detours: bool  # when a next hop is lost, a message enters its tree again at a random relay
 
 
