@@ -36,6 +36,12 @@ class Loses:
     def use_label(self, label: bytes) -> None:
         pass
 
+    def entry(self, *_: object) -> tuple[bytes, ...]:
+        return ()
+
+    def unsent(self, *_: object) -> None:
+        pass
+
 
 class Client:
     """A daemon as `HiddenSubscriptions` needs it, without a socket in between."""

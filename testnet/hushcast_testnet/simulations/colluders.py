@@ -7,7 +7,7 @@ subscriber of a topic that probed with one copy would never miss one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import trio
 
@@ -57,6 +57,14 @@ class SelectiveColluder(Router):
     def use_label(self, label: bytes) -> None:
         """Do as an honest one does."""
         self._honest.use_label(label)
+
+    def entry(self, message: Message) -> tuple[bytes, ...]:
+        """Do as an honest one does."""
+        return self._honest.entry(message)
+
+    def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
+        """Do as an honest one does."""
+        self._honest.unsent(message, hops)
 
     def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
         """Do as an honest one does."""

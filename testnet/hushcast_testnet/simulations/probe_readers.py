@@ -8,7 +8,7 @@ the ends of its range. They are not told which one is the entry condition, which
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -110,6 +110,12 @@ class _Reading(Router):
 
     def use_label(self, label: bytes) -> None:
         self._honest.use_label(label)
+
+    def entry(self, message: Message) -> tuple[bytes, ...]:
+        return self._honest.entry(message)
+
+    def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
+        self._honest.unsent(message, hops)
 
     def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
         return self._honest.moved(message, before, now)
