@@ -107,12 +107,25 @@ class CandidateLists:
         """Return the keepers of a trunk that are there, and where: none where that is not known at once.
 
         It is by the lists that this daemon has whatever it subscribes to and publishes. So nothing shows an
-        authority when an owner or a publisher asks.
+        authority when a publisher asks, or an owner about a day that was whole.
         """
         if (own := self._own(day)) is None or shard_of_topic(trunk, 0, own[0].bits) != own[1]:
             return {}
         draws = self._of(*own)
         return {} if draws is None else self._located(draws, trunk)
+
+    async def audited_places(self, day: int, trunk: bytes) -> dict[RelayId, Address]:
+        """Return the keepers of a trunk on a day gone by, and where, for an owner; none if it is not known.
+
+        Of a day that was cut each owner fetches the list of the topic's shard, whatever it holds, and keeps
+        it for nothing: so nobody is told whether it was at home there, or was there on that day. Of one that
+        was whole who was not there asks nothing, as the others need no list. Raises as `places`.
+        """
+        told = self._rosters.candidates(day)
+        if told is None or told.bits == 0:
+            return self.held_places(day, trunk)
+        found = await self._shards.candidates(told, shard_of_topic(trunk, 0, told.bits))
+        return self._located(KeeperDraws(found), trunk)
 
     async def places(self, day: int, trunk: bytes) -> dict[RelayId, Address] | None:
         """Return all keepers of a trunk on a day that are there, whatever shard they are in, and where.

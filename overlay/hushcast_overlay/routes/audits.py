@@ -14,6 +14,7 @@ from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
 from hushcast_overlay.routes.owned_boxes import OwnedBoxes
 from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_overlay.shards.shard_keeper import FAILURES
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
@@ -61,12 +62,9 @@ class Audits:
             await self._env.sleep_until(ends)
 
     def _drawn(self, today: int) -> list[tuple[Topic, HostAudit, float]]:
-        """Return what is to be asked today, and when (Unix seconds): nothing where nobody keeps.
-
-        On a day that is cut nothing, either: who are the keepers of a shard is known there alone.
-        """
+        """Return what is to be asked today, and when (Unix seconds): nothing where nobody keeps."""
         keeping = self._shards.keeping
-        if not keeping.keepers or self._shards.is_cut(today):
+        if not keeping.keepers:
             return []
         names: dict[Topic, bytes] = {}
         for route in self._held():
@@ -90,7 +88,11 @@ class Audits:
 
     async def _audit(self, routes: list[OverlayRoute], audit: HostAudit) -> None:
         trunk = (await routes[0].wanted.tokens(audit.day)).trunk
-        places = self._lists.held_places(audit.day, trunk)
+        try:
+            places = await self._lists.audited_places(audit.day, trunk)
+        except FAILURES as error:
+            log.info("it is not known whom an audit asks", reason=str(error))
+            return
         if not places:
             return
         self._counters.add("audits")

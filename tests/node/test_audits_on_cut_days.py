@@ -1,0 +1,132 @@
+"""On days that are cut owners audit their hosts, too, and what they ask says not where they are at home."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+from hosted_network import hosts_of, in_use, subscribed
+from kept_network import kept_network, next_day
+from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
+from test_audits import DAY_SECONDS, TWO_DAYS, loses_what_it_is_to_bring, questions_of
+
+from hushcast_protocol.base.candidate_root import CandidateRoot
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.keeper_frames import AskKept
+from hushcast_protocol.overlay.profile import Root
+
+pytestmark = pytest.mark.slow
+
+
+@asynccontextmanager
+async def audited_and_cut(clients: int) -> AsyncIterator[SmallNetwork]:
+    """Two shards of some ten relays, each with three keepers of a trunk."""
+    async with kept_network(
+        20, keeping=TWO_DAYS, shard_size=10, clients=clients, root=Root.HOST, probes_an_epoch=0.0
+    ) as net:
+        assert net.clients[0].daemon.overlay.shards.is_cut(net.calendar.day(net.now))
+        yield net
+
+
+def lists_asked(net: SmallNetwork, node: Node) -> list[tuple[float, int, int]]:
+    """Which candidate lists a daemon asks for from now on: when, the day, the shard."""
+    asked: list[tuple[float, int, int]] = []
+    shards: Any = node.daemon.overlay.shards
+    candidates = shards.candidates
+
+    async def listen(told: CandidateRoot, shard: int) -> Any:
+        asked.append((net.now, told.day, shard))
+        return await candidates(told, shard)
+
+    shards.candidates = listen
+    return asked
+
+
+async def test_what_a_host_loses_on_cut_days_comes_by_an_audit_and_the_other_host_is_used() -> None:
+    async with audited_and_cut(clients=2) as net:
+        subscriber, publisher = net.clients
+        await subscribed(subscriber)
+        ear = await subscriber.listen()
+        await next_day(net)
+        host = in_use(net, subscriber)
+        other = next(one for one in hosts_of(net, subscriber) if one is not host)
+        loses_what_it_is_to_bring(host)
+        sent = [b"%d" % number for number in range(5)]
+        for payload in sent:
+            await publisher.daemon.service.publish(ONE, Content(payload))
+        await trio.sleep(5 * EPOCH_SECONDS)
+        assert ear.payloads == [], "the host loses all"
+        await ear.hears(5, within=4 * DAY_SECONDS)
+        assert sorted(ear.payloads) == sorted(sent)
+        assert subscriber.count("messages_from_audits") == 5
+        await until(lambda: in_use(net, subscriber) is other, 5 * EPOCH_SECONDS, "the other host is used")
+        assert hosts_of(net, subscriber) == [other, host], "nobody else"
+
+
+async def test_each_reader_fetches_one_list_for_an_audit_wherever_it_is_at_home_and_keeps_none() -> None:
+    """A client, and relays in the topic's shard and outside it, over days whose shards are others each."""
+    async with audited_and_cut(clients=1) as net:
+        client, *_ = net.clients
+        hosts: set[Node] = set()
+        readers = [client, *net.relays[:4]]
+        for reader in readers:
+            await subscribed(reader)
+            hosts.update(hosts_of(net, reader))
+        await next_day(net)
+        await next_day(net)
+        quiet = [reader for reader in readers if reader not in hosts]
+        assert len(quiet) > 2
+        was_at_home = set()
+        for _ in range(3):
+            await next_day(net, epochs=0.5)
+            held = {reader: await candidates_on_disk(reader) for reader in quiet}
+            asked = {reader: lists_asked(net, reader) for reader in quiet}
+            audits = {reader: reader.count("audits") for reader in quiet}
+            questions, today = questions_of(net), net.calendar.day(net.now)
+            await net.sleep_until(net.calendar.day_start(today + 1) - 1)
+            for reader in quiet:
+                made = reader.count("audits") - audits[reader]
+                fetched = [(day, shard) for _, day, shard in asked[reader] if day == today - 2]
+                assert len(fetched) == made <= 1
+                was_at_home |= {shard == own_shard(reader, day) for day, shard in fetched}
+                assert {day for day, _ in await candidates_on_disk(reader) - held[reader]} <= {today + 1}
+            assert len({request for _, request in questions if isinstance(request, AskKept)}) <= 1
+        assert sum(reader.count("audits") for reader in quiet) >= 2 * len(quiet)
+        assert was_at_home == {True, False}
+
+
+def own_shard(reader: Node, day: int) -> int | None:
+    return reader.daemon.overlay.shards.own_number(day)
+
+
+async def candidates_on_disk(reader: Node) -> set[tuple[int, int]]:
+    """The day and shard of each candidate list that a daemon has on its disk."""
+    keys = [key for key, _ in await reader.store.scan("candidates")]  # type: ignore[arg-type]
+    return {(int.from_bytes(key[:8], "big"), int.from_bytes(key[8:], "big")) for key in keys}
+
+
+async def test_where_no_directory_shows_the_list_nothing_is_asked_that_day() -> None:
+    async with audited_and_cut(clients=1) as net:
+        subscriber, *_ = net.clients
+        await subscribed(subscriber)
+        await next_day(net)
+        await next_day(net, epochs=0.5)
+        asked, questions = lists_asked(net, subscriber), questions_of(net)
+        before = subscriber.count("audits")
+        shards: Any = subscriber.daemon.overlay.shards
+        listen = shards.candidates
+
+        async def refused(told: CandidateRoot, shard: int) -> Any:
+            await listen(told, shard)
+            raise Refusal("a directory does not show it")
+
+        shards.candidates = refused
+        await next_day(net)
+        assert len(asked) == 1
+        assert subscriber.count("audits") == before
+        assert not [request for _, request in questions if isinstance(request, AskKept)]
+        assert subscriber.count("internal_errors") == 0
