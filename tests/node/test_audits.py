@@ -220,3 +220,25 @@ async def test_what_one_keeper_makes_up_drives_nobody_from_a_host(is_shown: bool
         assert subscriber.count("hosts_left") == subscriber.count("gaps_found") == 0
         assert hosts_of(net, subscriber) == hosts
         assert box_of(subscriber).hosts.current == hosts[0].id
+
+
+@pytest.mark.slow
+async def test_the_other_host_brings_all_that_the_one_that_was_left_was_to_bring() -> None:
+    """An audit is of one day: what a bad host lost on all the others comes by the host that is used then."""
+    async with kept_network(keeping=KeepingRule(6, 8), clients=1, root=Root.HOST) as net:
+        subscriber, *_ = net.clients
+        await subscribed(subscriber)
+        ear = await subscriber.listen()
+        await next_day(net)
+        host = in_use(net, subscriber)
+        loses_what_it_is_to_bring(host)
+        sent: list[bytes] = []
+        while not subscriber.count("hosts_left"):
+            sent.append(b"%d" % len(sent))
+            await drop_away_from(net, host, sent[-1])
+            assert len(sent) < 8, "an audit finds it while keepers have all"
+            await next_day(net)
+        assert subscriber.count("messages_from_audits") == 1 < len(sent) - 1
+        await ear.hears(len(sent), within=DAY_SECONDS)
+        assert sorted(ear.payloads) == sorted(sent)
+        assert in_use(net, subscriber) is not host

@@ -20,7 +20,8 @@ _KEPT_BOX = RecordKind(
     holds="boxes that relays keep for this daemon: the key, the hosts in order, since when the first is "
     "away, where each is reached, what it may hold and has confirmed, when the daemon was there last, from "
     "when on it is asked for what came late, how many messages gave way there, from which day on and "
-    "up to which it asks keepers, from which day on all was asked for, and whether it is to be forgotten",
+    "up to which it asks keepers, from which day on it was found to lack messages, from which day on all "
+    "was asked for, and whether it is to be forgotten",
     lifetime="until unsubscribed and its hosts have heard, or the last day for which it was used has lapsed",
 )
 _NAME = 16  # bytes of the name of what is wanted
@@ -43,6 +44,7 @@ class _StoredStanding(msgspec.Struct, frozen=True, array_like=True):
     seen: int = -1
     sought: int = -1
     since: int = -1
+    lacking: int = -1
 
 
 class _StoredBox(msgspec.Struct, frozen=True, array_like=True):
@@ -77,7 +79,7 @@ def kept_box(name: bytes, box: RouteBox) -> Change:
 
 def _stored_standing(relay: RelayId, known: AtHost) -> _StoredStanding:
     told = (known.held, known.gave_way, known.has_forgotten, known.address, known.confirmed, known.due)
-    return _StoredStanding(relay, *told, known.seen, known.sought, known.since)
+    return _StoredStanding(relay, *told, known.seen, known.sought, known.since, known.lacking)
 
 
 def deleted_box(name: bytes, box: RouteBox) -> Change:
@@ -102,7 +104,7 @@ async def load_boxes(store: Store) -> list[tuple[bytes, RouteBox]]:
             address = parse_address(one.address) if one.address is not None else None
             known = AtHost(one.held, one.confirmed, one.seen, one.gave_way)
             known.has_forgotten, known.address, known.due = one.has_forgotten, address, one.due
-            known.sought, known.since = one.sought, one.since
+            known.sought, known.since, known.lacking = one.sought, one.since, one.lacking
             box.at[one.relay] = known
         name = sized(key, _NAME + len(box.key))[:_NAME]
         if key != name + box.key:

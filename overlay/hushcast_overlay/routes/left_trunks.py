@@ -2,7 +2,8 @@
 
 The host in use has the trunks of the days to come; each day one is added, at the box's moment. A host that
 has none for days on which it was not this one's, or lost them, is asked for these days as a whole; and so it
-is for days before the subscription, where its past is wanted.
+is for days before the subscription, where its past is wanted, and for all that the box's other host was to
+bring, where that was found to lack some.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import trio
 
 from hushcast_overlay.routes.host_link import HostLink
 from hushcast_overlay.routes.route import OverlayRoute
-from hushcast_overlay.routes.route_box import RouteBox
+from hushcast_overlay.routes.route_box import AtHost, RouteBox
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
@@ -55,11 +56,12 @@ class LeftTrunks:
         """Leave what a host lacks, where `left` is the last day that it has; return which is then."""
         today = self._calendar.day(self._env.now())
         first, last = self._first(box, left, today), today + DAYS_AHEAD
-        past = self._past(box, route, today)
+        past, lacking = self._past(box, route, today), box.lacking_elsewhere(link.host.id)
+        again = {*past, *self._again(lacking, today)}
         trunks = []
-        for day in sorted({*range(first, last + 1), *past}):
+        for day in sorted({*range(first, last + 1), *again}):
             tokens = await route.wanted.tokens(day)
-            is_whole = day != today or first < today or day in past
+            is_whole = day != today or first < today or day in again
             trunks.append(SoughtTrunk(day, tokens.trunk, is_whole))
         if not trunks:
             return left
@@ -75,6 +77,8 @@ class LeftTrunks:
         known.sought = max(last, left or 0)
         if left is None or known.since < 0:
             known.since = first + (first == today)
+        for one in lacking:
+            one.lacking = -1
         box.whole_from = past.start if past else box.whole_from or first + 1
         await self._records.keep_box(route.wanted.name, box)
         return box.host(link.host.id).sought
@@ -84,6 +88,12 @@ class LeftTrunks:
         if (since := route.wanted.since) is None:
             return range(0)
         return range(max(since, today - MAX_DAYS_KEPT), min(box.whole_from or today + 1, today + 1))
+
+    def _again(self, lacking: list[AtHost], today: int) -> range:
+        """Return the days of which hosts that were found to lack messages were to bring all."""
+        if not lacking:
+            return range(0)
+        return range(max(min(one.lacking for one in lacking), today - MAX_DAYS_KEPT), today + 1)
 
     def _first(self, box: RouteBox, left: int | None, today: int) -> int:
         """Return the first day whose trunk a host is to have.

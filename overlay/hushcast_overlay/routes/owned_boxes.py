@@ -152,7 +152,8 @@ class OwnedBoxes:
     async def leave(self, route: OverlayRoute, day: int) -> None:
         """Use the other host of a box, once it answers, where the one in use did not bring what is of a day.
 
-        Nothing follows while that one has not had the time to.
+        The other is then asked for all that this one was to bring. Nothing follows while that one has not had
+        the time to.
         """
         box = route.box
         if box is None or box.is_ended:
@@ -164,6 +165,8 @@ class OwnedBoxes:
         if 0 <= known.since <= day:
             log.warning("a host has not brought what keepers show")
             self._counters.add("hosts_left")
+            known.lacking = known.since
+            await self._records.keep_box(route.wanted.name, box)
             await self._use(route.wanted.name, box, route, box.hosts.lost(box.hosts.current))
 
     def link(self, root: object) -> HostLink | None:

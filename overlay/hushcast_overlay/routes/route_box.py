@@ -41,6 +41,8 @@ class AtHost:
     """The last day for which it asks keepers for what the box lacks; -1 for none. On disk."""
     since: int = -1
     """The first day for which it asks keepers, and was to bring all that they show; -1 for none. On disk."""
+    lacking: int = -1
+    """The first day of which the other host is to bring what this one did not; -1 for none. On disk."""
     link: HostLink | None = None
     """The link to it, once it has told how the box stands."""
     leaving: HostLink | None = None
@@ -86,6 +88,10 @@ class RouteBox:
         """Return the link to a host, if there is one."""
         known = self.at.get(relay)
         return known.link if known is not None else None
+
+    def lacking_elsewhere(self, relay: RelayId) -> list[AtHost]:
+        """Return those of its other hosts that were found to lack messages, which this one is to bring."""
+        return [known for other, known in self.at.items() if other != relay and known.lacking >= 0]
 
     def answers(self, day: int) -> dict[RelayId, bool]:
         """Return whether hosts answered on a day, of those that were tried on it."""
