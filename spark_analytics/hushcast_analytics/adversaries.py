@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -95,6 +96,29 @@ def colluding_users(adversary: Adversary, truths: DataFrame, theirs: DataFrame) 
     return others.withColumn("place", place).where(F.col("place") <= adversary.users).drop("place")
 
 
+class Evidence:
+    """What attacks go by, each table computed when it is first asked for; views with the same questions share
+    it. It depends on nothing else that views differ in, such as candidates. Threads may ask for it.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, DataFrame] = {}
+        self._lock = threading.RLock()
+
+    def once(self, name: str, find: Callable[[], DataFrame]) -> DataFrame:
+        """Return what `find` does, computed at the first call."""
+        with self._lock:
+            if name not in self._found:
+                self._found[name] = kept(find())
+            return self._found[name]
+
+    def forget(self) -> None:
+        """Free all tables; they are computed again where they are asked for."""
+        with self._lock:
+            while self._found:
+                let_go(self._found.popitem()[1])
+
+
 @dataclass(frozen=True)
 class AdversaryView:
     """All the data that an adversary uses for questions of one kind.
@@ -123,18 +147,11 @@ class AdversaryView:
     depth: int
     shards: int = 1
     planned: DataFrame | None = None
-    _found: dict[str, DataFrame] = field(default_factory=dict, init=False, compare=False)
+    evidence: Evidence = field(default_factory=Evidence, compare=False)
 
     def once(self, name: str, find: Callable[[], DataFrame]) -> DataFrame:
         """Return what `find` does, computed at the first call: evidence that several attacks go by."""
-        if name not in self._found:
-            self._found[name] = kept(find())
-        return self._found[name]
-
-    def forget(self) -> None:
-        """Free the evidence; it is computed again where it is asked for."""
-        while self._found:
-            let_go(self._found.popitem()[1])
+        return self.evidence.once(name, find)
 
 
 def seen_by(observations: DataFrame, members: DataFrame) -> DataFrame:

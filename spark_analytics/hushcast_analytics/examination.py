@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from hushcast_analytics.adversaries import (
     Adversary,
     AdversaryView,
+    Evidence,
     colluders,
     colluding_users,
     known_to,
@@ -23,8 +24,8 @@ from hushcast_analytics.attacks.catalogue import Attack, Subject
 from hushcast_analytics.attacks.trained_attack import TrainingFeatures, learn, trained
 from hushcast_analytics.checkpoints import kept, let_go
 from hushcast_analytics.errors import TracesError
-from hushcast_analytics.measures import measured
-from hushcast_analytics.trials import Trials, participants, trials_of
+from hushcast_analytics.measures import MEASURED, measured
+from hushcast_analytics.trials import Trials, participants, trial_facts, trials_of
 
 _EVERYTHING = TrainingFeatures()
 
@@ -86,11 +87,11 @@ class Examination:
         self._adversary = adversary
         people = participants(case.truths)
         shares = F.explode(F.array(*(F.lit(share) for share in adversary.shares)))
-        clients = people.where(F.col("node").isin(*adversary.clients)).select(
-            "run", "node", shares.alias("share")
-        )
         relays = people.where("role = 'relay'").select("run", "node")
-        theirs = colluders(adversary, relays, case.observations).unionByName(clients)
+        theirs = colluders(adversary, relays, case.observations)
+        if adversary.clients:
+            clients = people.where(F.col("node").isin(*adversary.clients))
+            theirs = theirs.unionByName(clients.select("run", "node", shares.alias("share")))
         if adversary.users:
             theirs = theirs.unionByName(colluding_users(adversary, case.truths, theirs))
         roles = theirs.join(people.select("run", "node", "role"), ["run", "node"], "left")
@@ -110,8 +111,11 @@ class Examination:
         self._rosters = kept(rosters_of(public, adversary, self._members))
         published = published_by(self._truths, self._members)
         self._own = kept(published) if adversary.active else published.where("false")
+        facts = trial_facts(self._truths, self._members)
+        self._facts = replace(facts, honest=kept(facts.honest), topics=kept(facts.topics))
         self._trials: dict[Subject, Trials] = {}
-        self._views: dict[tuple[Subject, int | None], AdversaryView] = {}
+        self._targets: dict[Subject, dict[float, int]] = {}
+        self._evidence: dict[tuple[int | None, bool], Evidence] = {}
 
     def colluding(self, run: str, share: float) -> frozenset[str]:
         """Return the adversary's daemons in a run, for a share of colluding relays."""
@@ -121,25 +125,25 @@ class Examination:
     def trials(self, subject: Subject) -> Trials:
         """Return the trials of a subject."""
         if subject not in self._trials:
-            tables = trials_of(subject, self._truths, self._members)
-            self._trials[subject] = Trials(*(kept(table) for table in vars(tables).values()))
+            tables = vars(trials_of(subject, self._facts)).values()
+            common = (self._facts.honest, self._facts.topics)
+            self._trials[subject] = Trials(
+                *(table if any(table is one for one in common) else kept(table) for table in tables)
+            )
         return self._trials[subject]
 
     def targets(self, subject: Subject) -> dict[float, int]:
         """Return how many different ones all trials of a subject ask for, for each share of colluders."""
-        asked = self.trials(subject)
-        each = asked.targets.join(asked.trials, ["run", "trial"], "left_semi").select("run", "target")
-        share = F.substring_index("run", "@", -1).cast("double")
-        found = each.distinct().groupBy(share.alias("share")).count().collect()
-        return {row["share"]: row["count"] for row in found}
+        if subject not in self._targets:
+            asked = self.trials(subject)
+            each = asked.targets.join(asked.trials, ["run", "trial"], "left_semi").select("run", "target")
+            share = F.substring_index("run", "@", -1).cast("double")
+            found = each.distinct().groupBy(share.alias("share")).count().collect()
+            self._targets[subject] = {row["share"]: row["count"] for row in found}
+        return self._targets[subject]
 
     def view(self, subject: Subject, until: int | None = None) -> AdversaryView:
         """Return what the adversary goes by; with `until`, by the end of that epoch."""
-        if (subject, until) not in self._views:
-            self._views[subject, until] = self._view(subject, until)
-        return self._views[subject, until]
-
-    def _view(self, subject: Subject, until: int | None) -> AdversaryView:
         asked = self.trials(subject)
         # A message's id is plain to whoever has the message.
         known = subject == "message"
@@ -154,6 +158,8 @@ class Examination:
             self._case.depth,
             self._case.shards,
             self._planned,
+            # Who is asked about all topics goes by the same, whatever is asked.
+            self._evidence.setdefault((until, asked.questions is self._facts.topics), Evidence()),
         )
 
     def posterior(self, attack: Attack, until: int | None = None) -> DataFrame:
@@ -177,26 +183,30 @@ class Examination:
         They are kept; what attacks believe is not, once it is measured.
         """
         asked = self.trials(attacks[0].subject)
-        believed = [kept(self.posterior(attack, until)) for attack in attacks]
-        labelled = [
-            table.withColumn("attack", F.lit(attack.name))
-            for table, attack in zip(believed, attacks, strict=True)
+        if not self.targets(attacks[0].subject):
+            return self._truths.sparkSession.createDataFrame([], f"{MEASURED}, colluding double")
+        each = [
+            kept(self.posterior(attack, until).withColumn("attack", F.lit(attack.name))) for attack in attacks
         ]
+        # One table is planned with several times as soon as many.
+        believed = each[0] if len(each) == 1 else kept(reduce(DataFrame.unionByName, each))
         names = F.explode(F.array(*(F.lit(attack.name) for attack in attacks)))
-        posterior = reduce(DataFrame.unionByName, labelled)
         found = measured(
-            posterior, asked.targets.withColumn("attack", names), asked.trials.withColumn("attack", names)
+            believed, asked.targets.withColumn("attack", names), asked.trials.withColumn("attack", names)
         )
         share = F.substring_index("run", "@", -1).cast("double")
         trials = kept(found.withColumn("colluding", share))
-        for table in believed:
+        for table in {id(table): table for table in (believed, *each)}.values():
             let_go(table)
         return trials
 
-    def forget(self, subject: Subject, until: int | None = None) -> None:
-        """Free the evidence that attacks on a subject went by; what was made of it can be read no more."""
-        if (view := self._views.pop((subject, until), None)) is not None:
-            view.forget()
+    def forget(self, until: int | None = None) -> None:
+        """Free the evidence of all that there is, or of what there is by the end of an epoch.
+
+        What was made of it can be read no more, but for what is kept.
+        """
+        for key in [key for key in self._evidence if key[0] == until]:
+            self._evidence.pop(key).forget()
 
 
 def _copy(share: Column) -> Column:

@@ -14,6 +14,13 @@ from hushcast_analytics.checkpoints import kept
 KEYS = ["attack", "run", "trial"]
 DIGITS = 12  # probabilities that agree so far are one: sums in another order differ after that
 
+MEASURED = (
+    "attack string, run string, trial string, candidates bigint, bound double, entropy_bits double, "
+    "degree double, effective_set double, min_entropy_bits double, guessing_entropy double, named int, "
+    "hit double, belief double, right int, inverse_rank double, anonymity_set bigint, ndcg double"
+)
+"""The columns of what is `measured`."""
+
 
 def measured(posterior: DataFrame, targets: DataFrame, trials: DataFrame) -> DataFrame:
     """Return one row for each trial that has a target, with all measures.
@@ -142,7 +149,8 @@ def _of_targets(named: DataFrame, targets: DataFrame, shapes: DataFrame) -> Data
 def _gains(shapes: DataFrame) -> DataFrame:
     """Return, for each place from 0 to the number of candidates, Σ 1/i and Σ 1/log2(1 + i) up to it."""
     most = shapes.agg(F.max("candidates")).first()
-    places = shapes.sparkSession.range(0, 1 + int((most and most[0]) or 0)).withColumnRenamed("id", "place")
+    ends = 1 + int((most and most[0]) or 0)
+    places = shapes.sparkSession.range(0, ends, 1, 1).withColumnRenamed("id", "place")
     so_far = Window.orderBy("place").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     place = F.col("place")
     return places.select(

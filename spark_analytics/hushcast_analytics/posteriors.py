@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from hushcast_analytics.adversaries import AdversaryView
+from hushcast_analytics.checkpoints import little_in_one
 
 POSTERIOR = StructType(
     [
@@ -44,7 +45,8 @@ def weighed_by(evidence: DataFrame, view: AdversaryView) -> DataFrame:
     """
     sizes = view.candidates.groupBy("run").agg(F.count("*").alias("candidates"))
     summed = (
-        evidence.groupBy("run", "trial", "candidate")
+        little_in_one(evidence)
+        .groupBy("run", "trial", "candidate")
         .agg(F.sum("ratio").alias("ratio"))
         .join(view.candidates.select("run", "candidate"), ["run", "candidate"], "left_semi")
         .join(F.broadcast(sizes), "run")
@@ -55,6 +57,11 @@ def weighed_by(evidence: DataFrame, view: AdversaryView) -> DataFrame:
     lifted = summed.withColumn("top", top).withColumn("weight", F.exp(F.col("ratio") - F.col("top")))
     rest = (F.col("candidates") - F.count("*").over(trial)) * F.exp(-F.col("top"))
     return posterior(lifted.withColumn("probability", F.col("weight") / (F.sum("weight").over(trial) + rest)))
+
+
+def nothing(view: AdversaryView) -> DataFrame:
+    """Return the posterior of who saw nothing of what an attack goes by: no row, and no work to find none."""
+    return view.observations.sparkSession.createDataFrame([], POSTERIOR)
 
 
 def posterior(rows: DataFrame) -> DataFrame:

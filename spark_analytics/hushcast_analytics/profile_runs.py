@@ -127,6 +127,7 @@ class ProfileRuns:
 
     def add_to(self, findings: Findings) -> None:
         """Add what was found, in the order of the attacks asked for, whichever was done first."""
+        self._view.forget()
         for rows in self._rows.values():
             findings.attacks += rows
         for attack in self._wanted.attacks:
@@ -162,7 +163,6 @@ class ProfileRuns:
 
     def _measure(self, subject: Subject, attacks: list[Attack]) -> None:
         trials = self._view.measured(attacks).withColumn("profile", F.lit(self.name))
-        self._view.forget(subject)
         self.trials[subject] = trials
         targets = self._view.targets(subject)
         self._rows[subject] = [
@@ -204,7 +204,7 @@ class ProfileRuns:
                 trials = self.trials[attack.subject].where(F.col("attack") == attack.name)
             else:
                 trials = self._view.measured([attack], until=moment)
-                self._view.forget(attack.subject, moment)
+                self._view.forget(moment)
             epochs = moment - moments[0] + 1
             rows += [{**row, "epochs": epochs} for row in self._described(summarised(trials))]
             known.append(trials.select(*KEYS, "colluding", "right", F.lit(epochs).alias("epochs")))

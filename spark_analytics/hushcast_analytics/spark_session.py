@@ -41,6 +41,10 @@ LITTLE = {
     # What is in one part meets where it is (`little_in_one`): a broadcast would take a job for each join.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
+    # Spark takes a join for as large as both sides multiplied, and would divide it by rows' keys: into one
+    # part again. Of files and tables taken for nothing no join is large.
+    "spark.sql.sources.fileCompressionFactor": "1e-12",
+    "spark.sql.defaultSizeInBytes": "1",
     # As many parts as cores read hundreds of small files, else a dozen.
     "spark.sql.files.openCostInBytes": "65536",
     # To look for what two columns compute alike takes longer than to compute it twice.

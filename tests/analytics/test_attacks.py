@@ -529,7 +529,7 @@ def test_evidence_is_computed_once_and_freed_when_it_is_forgotten(spark: SparkSe
     found = one.once("members", lambda: one.members)
     assert one.once("members", lambda: one.candidates) is found
     assert len(stored() - before) == 1
-    one.forget()
+    one.evidence.forget()
     assert stored() <= before
     assert one.once("members", lambda: one.members).count() == len(MEMBERS)
-    one.forget()
+    one.evidence.forget()

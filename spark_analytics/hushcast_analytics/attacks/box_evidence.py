@@ -20,6 +20,15 @@ KEEPS = 2  # days from the beginning of a lease's to the end of what its host ke
 USED_FROM = 0.5  # share of the epochs in which something is kept from which on a host is the one in use
 
 
+def attached(view: AdversaryView) -> DataFrame:
+    """Return (run, node, next): colluding hosts, and who attached to them."""
+    return view.once("attached", lambda: _attached(view))
+
+
+def _attached(view: AdversaryView) -> DataFrame:
+    return view.observations.where("kind = 'attached'").select("run", "node", "next").distinct()
+
+
 def boxes(view: AdversaryView) -> DataFrame:
     """Return (run, trial, node, next, epoch, until): boxes at colluding hosts, a row for each lease.
 
@@ -30,14 +39,15 @@ def boxes(view: AdversaryView) -> DataFrame:
 
 
 def _boxes(view: AdversaryView) -> DataFrame:
-    attached = view.observations.where("kind = 'attached'").select("run", "node", "next").distinct()
     place = ("run", "trial", "node", "next")
     by_messages = about(view, view.observations.where("kind = 'sent'")).select(*place)
     found = seats(view).select(*place).unionByName(by_messages).distinct()
     until = ((F.col("day") + KEEPS) * EPOCHS_A_DAY).alias("until")
     leases = view.observations.where("kind = 'installed' and previous is null")
     held = leases.select("run", "node", "next", "epoch", until).distinct()
-    return found.join(attached, ["run", "node", "next"], "left_semi").join(held, ["run", "node", "next"])
+    return found.join(attached(view), ["run", "node", "next"], "left_semi").join(
+        held, ["run", "node", "next"]
+    )
 
 
 def visits(view: AdversaryView) -> DataFrame:
@@ -102,6 +112,10 @@ def used(view: AdversaryView) -> DataFrame:
     It is a row for each epoch in which one was there and kept something: whether the owner was attached. In
     half of these epochs at least it was; to a host that an owner uses in another's place it seldom is.
     """
+    return view.once("used", lambda: _used(view))
+
+
+def _used(view: AdversaryView) -> DataFrame:
     held = boxes(view).join(_lives(view), ["run", "node"])
     start, end = F.greatest("epoch", "first"), F.least(F.col("until") - 1, "last")
     place = ("run", "trial", "node", "next")
@@ -116,7 +130,8 @@ def used(view: AdversaryView) -> DataFrame:
 
 def _epochs_there(view: AdversaryView) -> DataFrame:
     came = F.explode(F.sequence("came", "left")).alias("epoch")
-    return visits(view).select("run", "trial", "node", "next", came).distinct()
+    there = visits(view).select("run", "trial", "node", "next", came)
+    return view.once("epochs there", there.distinct)
 
 
 def relays_there(view: AdversaryView) -> DataFrame:

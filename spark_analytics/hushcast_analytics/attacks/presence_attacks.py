@@ -77,11 +77,12 @@ def _over_stays(gained: DataFrame, rosters: DataFrame) -> DataFrame:
         .withColumn("begins", F.coalesce(F.col("place") - F.lag("place").over(of_relay) != 1, F.lit(True)))
         .withColumn("ends", F.coalesce(F.lead("place").over(of_relay) - F.col("place") != 1, F.lit(True)))
     )
-    columns = ("run", F.col("relay").alias("candidate"))
-    ends = stays.where("ends").select(*columns, "place", F.lit(1).alias("sign"))
-    begins = stays.where("begins").select(
-        *columns, (F.col("place") - 1).alias("place"), F.lit(-1).alias("sign")
-    )
+    # Before the first place there is nothing to take away.
+    before = F.when(F.col("begins"), F.struct((F.col("place") - 1).alias("place"), F.lit(-1).alias("sign")))
+    last = F.when(F.col("ends"), F.struct("place", F.lit(1).alias("sign")))
+    both = F.explode(F.array_compact(F.array(last, before))).alias("end")
+    ends = stays.select("run", F.col("relay").alias("candidate"), both)
+    ends = ends.select("run", "candidate", "end.place", "end.sign")
     so_far = Window.partitionBy("run", "trial").orderBy("place")
     sums = (
         gained.select("run", "trial")
@@ -90,6 +91,6 @@ def _over_stays(gained: DataFrame, rosters: DataFrame) -> DataFrame:
         .join(gained, ["run", "trial", "epoch"], "left")
         .select("run", "trial", "place", F.sum(F.coalesce("gain", F.lit(0.0))).over(so_far).alias("sum"))
     )
-    # Before the first place there is nothing to take away.
-    found = ends.unionByName(begins).join(sums, ["run", "place"])
-    return found.select("run", "trial", "candidate", (F.col("sign") * F.col("sum")).alias("ratio"))
+    return ends.join(sums, ["run", "place"]).select(
+        "run", "trial", "candidate", (F.col("sign") * F.col("sum")).alias("ratio")
+    )

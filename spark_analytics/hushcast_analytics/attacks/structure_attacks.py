@@ -22,6 +22,10 @@ def root_votes(view: AdversaryView) -> DataFrame:
     One vote for each colluder that has children. Where a topic has one tree, a relay that stands below a
     colluder is not its root, and has no vote.
     """
+    return view.once("root votes", lambda: _root_votes(view))
+
+
+def _root_votes(view: AdversaryView) -> DataFrame:
     taken = seats(view)
     below = below_in_one_tree(view)
     parents = below.select("run", "trial", "node").distinct().withColumn("parent", F.lit(True))

@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import AdversaryView
-from hushcast_analytics.attacks.tree_evidence import about, below_in_one_tree, counts, seats
-from hushcast_analytics.posteriors import shared_by, weighed_by
+from hushcast_analytics.attacks.tree_evidence import about, below_in_one_tree, counts, passed_on, seats
+from hushcast_analytics.posteriors import nothing, shared_by, weighed_by
 from hushcast_protocol.overlay.tree import branching
 
 
@@ -61,7 +61,7 @@ def traffic_share(view: AdversaryView) -> DataFrame:
     passed = (
         taken.select("run", "trial", "node", "next")
         .distinct()
-        .join(counts(view, view.observations), ["run", "trial", "node", "next"], "left")
+        .join(passed_on(view), ["run", "trial", "node", "next"], "left")
         .join(total, ["run", "trial"], "left")
         .fillna(0, ["messages", "total"])
     )
@@ -93,6 +93,8 @@ def active_scan(view: AdversaryView) -> DataFrame:
     So the share of `traffic_share` is exact after one message a relay. And a relay whose own message came by
     a colluder sent it there: it stands below, and is no root.
     """
+    if view.own.isEmpty():
+        return nothing(view)
     scans = view.observations.join(view.own.select("run", "message", "origin"), ["run", "message"])
     dropped = about(view, scans.where("kind = 'received'")).select("run", "trial", "origin").distinct()
     total = view.own.groupBy("run", F.col("topic").alias("trial")).agg(

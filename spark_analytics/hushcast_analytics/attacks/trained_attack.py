@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import AdversaryView
-from hushcast_analytics.attacks.tree_evidence import about, counts, handed_on, seats
+from hushcast_analytics.attacks.tree_evidence import about, handed_on, passed_on, seats
 from hushcast_analytics.posteriors import weighed_by
 
 PRIOR_SIGHTINGS = 0.5  # added to each count (Jeffreys prior): events not seen in training are possible
@@ -63,7 +63,7 @@ def _sightings(view: AdversaryView, learning: TrainingFeatures) -> DataFrame:
         trails = about(view, view.observations.where("kind = 'received'"))
         fullest = trails.groupBy("run", "trial", "node").agg(F.max("popcount").alias("bits"))
         seen = (
-            seen.join(counts(view, view.observations), ["run", "trial", "node", "next"], "left")
+            seen.join(passed_on(view), ["run", "trial", "node", "next"], "left")
             .join(fullest, ["run", "trial", "node"], "left")
             .withColumn("passed", F.floor(F.log2(F.coalesce("messages", F.lit(0)) + 1)))
             .withColumn("hops", F.round(F.coalesce("bits", F.lit(0)) / 14))

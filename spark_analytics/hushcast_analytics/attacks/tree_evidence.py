@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import AdversaryView
+from hushcast_analytics.checkpoints import little_in_one
 from hushcast_analytics.marks import marks
 
 TRUNK = "tokens[0]"
@@ -73,6 +74,10 @@ def below_in_one_tree(view: AdversaryView) -> DataFrame:
     Where a colluder has several leases of a topic at once, somebody has subscribed to it besides, and who
     stands below in one tree may be the root of another.
     """
+    return view.once("below in one tree", lambda: _below_in_one_tree(view))
+
+
+def _below_in_one_tree(view: AdversaryView) -> DataFrame:
     held = seats(view).groupBy("run", "trial", "epoch", "node").agg(F.countDistinct("lease").alias("leases"))
     several = held.where("leases > 1").select("run", "trial").distinct()
     return handed_on(view).join(several, ["run", "trial"], "left_anti")
@@ -91,15 +96,15 @@ def instructed(view: AdversaryView) -> DataFrame:
 
 def _handed_on(view: AdversaryView) -> DataFrame:
     received = about(view, view.observations.where("kind = 'received' and previous is not null"))
-    return (
-        instructed(view)
-        .unionByName(
-            of_others(view, received, "previous", "node").select(
-                "run", "trial", "node", F.col("previous").alias("child")
-            )
-        )
-        .distinct()
+    senders = of_others(view, received, "previous", "node").select(
+        "run", "trial", "node", F.col("previous").alias("child")
     )
+    return little_in_one(instructed(view).unionByName(senders)).distinct()
+
+
+def passed_on(view: AdversaryView) -> DataFrame:
+    """Return `counts` of all messages."""
+    return view.once("passed on", lambda: counts(view, view.observations))
 
 
 def counts(view: AdversaryView, messages: DataFrame) -> DataFrame:

@@ -21,7 +21,7 @@ from hushcast_analytics.measures import measured
 from hushcast_analytics.profile_runs import AnalysisPlan
 from hushcast_analytics.trace_files import Traces
 from hushcast_analytics.trial_summary import summarised
-from hushcast_analytics.trials import trials_of
+from hushcast_analytics.trials import trial_facts, trials_of
 from hushcast_analytics.work_steps import WorkStep
 
 Row = dict[str, Any]
@@ -102,7 +102,8 @@ def _definitions(
         "subscriber": subscribers(sight),
         "subscription": subscriptions(sight),
     }
-    asked = {name: trials_of(subject, copies, theirs) for name, subject in DEFINITIONS.items()}
+    facts = trial_facts(copies, theirs)
+    asked = {name: trials_of(subject, facts) for name, subject in DEFINITIONS.items()}
     label = {name: _label(name, profiles) for name in DEFINITIONS}
     posterior = [_copied(table).withColumn("attack", label[name]) for name, table in believed.items()]
     targets = [table.targets.withColumn("attack", label[name]) for name, table in asked.items()]
