@@ -96,7 +96,7 @@ def colluding_users(adversary: Adversary, truths: DataFrame, theirs: DataFrame) 
     return others.withColumn("place", place).where(F.col("place") <= adversary.users).drop("place")
 
 
-class Evidence:
+class SharedEvidence:
     """What attacks go by, each table computed when it is first asked for; views with the same questions share
     it. It depends on nothing else that views differ in, such as candidates. Threads may ask for it.
     """
@@ -147,7 +147,7 @@ class AdversaryView:
     depth: int
     shards: int = 1
     planned: DataFrame | None = None
-    evidence: Evidence = field(default_factory=Evidence, compare=False)
+    evidence: SharedEvidence = field(default_factory=SharedEvidence, compare=False)
 
     def once(self, name: str, find: Callable[[], DataFrame]) -> DataFrame:
         """Return what `find` does, computed at the first call: evidence that several attacks go by."""

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from hushcast_analytics.adversaries import (
     Adversary,
     AdversaryView,
-    Evidence,
+    SharedEvidence,
     colluders,
     colluding_users,
     known_to,
@@ -115,7 +115,7 @@ class Examination:
         self._facts = replace(facts, honest=kept(facts.honest), topics=kept(facts.topics))
         self._trials: dict[Subject, Trials] = {}
         self._targets: dict[Subject, dict[float, int]] = {}
-        self._evidence: dict[tuple[int | None, bool], Evidence] = {}
+        self._evidence: dict[tuple[int | None, bool], SharedEvidence] = {}
 
     def colluding(self, run: str, share: float) -> frozenset[str]:
         """Return the adversary's daemons in a run, for a share of colluding relays."""
@@ -159,7 +159,7 @@ class Examination:
             self._case.shards,
             self._planned,
             # Who is asked about all topics goes by the same, whatever is asked.
-            self._evidence.setdefault((until, asked.questions is self._facts.topics), Evidence()),
+            self._evidence.setdefault((until, asked.questions is self._facts.topics), SharedEvidence()),
         )
 
     def posterior(self, attack: Attack, until: int | None = None) -> DataFrame:
