@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any, Generic
 
 import trio
@@ -89,6 +88,8 @@ class ProcessFrame(ABC, Generic[SettingsT]):
         settings = self._settings
         if (endpoint := settings.metrics_endpoint()) is None:
             return
+        from importlib.metadata import version  # it brings what reads e-mail and archives: a megabyte
+
         build = {
             "version": version("hushcast"),
             "program": self._program.name,
