@@ -24,6 +24,7 @@ ARROWS: dict[str, set[str]] = {
     "purposes family": {"base", "mqtt family"},
     "http family": {"base", "mqtt family"},
     "devices family": {"base", "content"},
+    "cover family": {"base"},
     "shards family": {"base"},
     "authorities family": {"base", "shards family"},
     "runtime": {"base", "content"},
@@ -40,7 +41,7 @@ ARROWS["node"] |= {"authorities family", "overlay family", "central family", "br
 ARROWS["node"].add("shards family")
 ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "http family", "runtime", "client"}
 ARROWS["located"] = {"base", "content", "spatial family", "runtime", "client"}
-ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family"}
+ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family", "cover family"}
 ARROWS["cli"] = {*ARROWS["testnet"], *ARROWS["gateway"], *ARROWS["located"], "testnet", "gateway", "located"}
 ARROWS["cli"] |= {"analytics", "devices family"}  # lazily: a test of the CLI holds that
 FOLDERS: dict[str, dict[str, set[str]]] = {
@@ -136,7 +137,7 @@ OF_LAYERS = {
 OF_BOXES = {"overlay.host_list"}
 FAMILIES = (
     *("overlay", "central", "brokers", "mqtt", "purposes", "http", "spatial", "authorities", "shards"),
-    "devices",
+    *("devices", "cover"),
 )
 MAX_LINES = 400
 MAX_FUNCTION = 60  # lines

@@ -24,6 +24,7 @@ def _commands() -> Iterable[click.Command]:
     from hushcast_cli.analysis.traces import traces
     from hushcast_cli.located.located_lab import located_lab
     from hushcast_cli.purposes.purpose_rules import purpose_rules
+    from hushcast_cli.testnets.cover_lab import cover_lab
     from hushcast_cli.testnets.directory_simulation import simulate_authorities
 
-    return analyze, job, traces, filters, located_lab, purpose_rules, simulate_authorities
+    return analyze, job, traces, filters, located_lab, purpose_rules, simulate_authorities, cover_lab

@@ -115,6 +115,8 @@ class Domain(bytes, Enum):
     AUDIT = b"hc.audit"
     PLACE_SOURCE = b"hc.place-source"
     PLACE_MARK = b"hc.place-mark"
+    COVER = b"hc.cover"
+    LETTER = b"hc.letter"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

@@ -1,0 +1,79 @@
+"""`hushcast lab cover`: what rounds of letters hide, and from whom, beside controls that have to be found."""
+
+from __future__ import annotations
+
+import click
+
+from hushcast_cli.options import Choices, json_option, pass_choices
+
+MAX_USERS = 10_000  # of the lab; a draw of them takes seconds
+MAX_LAB_RELAYS = 2_000  # as many as a network has that is not cut
+MAX_LAB_DRAWS = 1_000  # of the lab; an hour for 1,000 users
+
+
+@click.command("cover")
+@click.option(
+    "--users",
+    type=click.IntRange(100, MAX_USERS),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Daemons with cover; each is the author of a topic.",
+)
+@click.option(
+    "--relays",
+    type=click.IntRange(48, MAX_LAB_RELAYS),
+    default=500,
+    show_default=True,
+    metavar="N",
+    help="Relays of the network.",
+)
+@click.option(
+    "--width",
+    type=click.IntRange(4, 16),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="Relays of each list.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(1, MAX_LAB_DRAWS),
+    default=40,
+    show_default=True,
+    metavar="N",
+    help="Draws of lists, chains and colluders.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
+@json_option
+@pass_choices
+def cover_lab(choices: Choices, /, users: int, relays: int, width: int, draws: int, seed: int) -> None:
+    """Measure what cover would hide: no daemon has it yet.
+
+    Letters are sealed and passed in rounds; a watcher compares lines, a second counts letters, relays
+    collude. Controls are built wrong and have to be found. The exit code is 0 whatever the figures are.
+
+    \b
+    Example:
+      hushcast lab cover
+      hushcast lab cover --users 300 --relays 200 --width 4 --seed 7 --json
+    """
+    from hushcast_cli.output import json_line, table, write
+    from hushcast_cli.progress import reporting
+    from hushcast_testnet.cover.colluding_relays import CollusionScene
+    from hushcast_testnet.cover.cover_figures import cover_figures
+
+    with reporting() as progress:
+        found = cover_figures(CollusionScene(users, relays, width, 0.0, draws, seed), progress)
+    if choices.json:
+        shown = [
+            {"figure": one.name, "value": one.value, "least": one.least, "most": one.most, "holds": one.holds}
+            for one in found
+        ]
+        write(json_line({"figures": shown}))
+        return
+    write(table((one.name, _told(one.value, one.least, one.most, one.holds)) for one in found))
+
+
+def _told(value: float, least: float, most: float, holds: bool) -> str:
+    return f"{value:<8.4g}{'holds' if holds else 'FAILS'}  {least:g} to {most:g}"

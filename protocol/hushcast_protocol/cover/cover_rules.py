@@ -1,0 +1,48 @@
+"""What all daemons of a network hold alike about cover: the length of a round, and of the lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hushcast_protocol.base.errors import UsageError
+
+LETTERS_A_ROUND = 4  # of a daemon: a tree over 500 relays takes 44 letters, three trees 132 of a day's 576
+AT_ONCE_A_ROUND = 3  # of these; the others are held, whether or not there is anything in them
+PASSED_A_ROUND = 5  # letters that a porter passes for a daemon: one more than come, or its queue would grow
+HELD_FOR = 86_400  # seconds; a held letter is due a round drawn uniformly within them
+LATE_FOR = 36  # rounds that a letter may come after it is due: six hours at 600 s
+LEAST_ROUND = 20  # seconds; testnets
+LONGEST_ROUND = 3_600  # seconds; a publication would take two hours
+LEAST_WIDTH = 4  # relays of a list; one that is shorter puts everybody's letters into too few hands
+MAX_WIDTH = 16  # relays of a list; who watches the lines of more of them than that finds authors
+
+
+@dataclass(frozen=True, slots=True)
+class CoverRules:
+    """Lengths of one network; raises `UsageError` where they are out of range."""
+
+    network: bytes
+    """32 bytes, its id."""
+    epoch_seconds: int
+    round_seconds: int = 600
+    width: int = LEAST_WIDTH
+    """Relays of each list: 4 below 1,000 daemons with cover, 8 to 10,000, 16 above."""
+
+    def __post_init__(self) -> None:
+        if not LEAST_ROUND <= self.round_seconds <= LONGEST_ROUND:
+            raise UsageError(f"a round of cover takes {LEAST_ROUND} to {LONGEST_ROUND} seconds")
+        if not LEAST_WIDTH <= self.width <= MAX_WIDTH:
+            raise UsageError(f"a list of cover has {LEAST_WIDTH} to {MAX_WIDTH} relays")
+
+    @property
+    def held_rounds(self) -> int:
+        """Rounds within which a held letter is due."""
+        return HELD_FOR // self.round_seconds
+
+    def round_at(self, now: float) -> int:
+        """Return the round at a Unix time."""
+        return int(now // self.round_seconds)
+
+    def epoch_at(self, number: int) -> int:
+        """Return the epoch in which a round begins."""
+        return number * self.round_seconds // self.epoch_seconds

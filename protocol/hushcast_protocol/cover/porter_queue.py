@@ -1,0 +1,75 @@
+"""A porter's queue for one daemon: five letters leave it each round, whatever comes in."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.cover.cover_rules import LETTERS_A_ROUND, PASSED_A_ROUND, CoverRules
+from hushcast_protocol.cover.letters import OpenedLetter
+from hushcast_protocol.cover.random_order import below, shuffled
+
+MAX_LETTERS_WAITING = 640  # of one daemon; 2.5 MB: 576 come in a day of rounds of 600 s, all held at the most
+SERVED_FOR = 2 * 86_400  # seconds at least that letters pass for a daemon that is away
+SERVED_MORE = 2 * 86_400  # seconds at most besides, drawn for each: when it ends tells a second nothing
+
+
+class PorterQueue:
+    """What one daemon handed in and is not passed on yet.
+
+    A second relay sees the letters of a porter. It would see when the porter's daemons are there if fewer of
+    them passed while they are away, and when one begins or ends: so both are moved by a random while.
+    """
+
+    def __init__(self, rules: CoverRules, now: int, randomness: Randomness) -> None:
+        self._rules = rules
+        self._randomness = randomness
+        self._waiting: list[tuple[int, bytes, OpenedLetter]] = []
+        self._came = (now, 0)  # the round in which letters came last, and how many
+        self._last_there = now
+        self.begins = now + below(rules.held_rounds, randomness)
+        """The first round in which letters are passed; the daemon is told, and sends empty ones before."""
+        more = below(SERVED_MORE // rules.round_seconds + 1, randomness)
+        self._patience = SERVED_FOR // rules.round_seconds + more
+
+    def __len__(self) -> int:
+        """Return how many letters wait."""
+        return len(self._waiting)
+
+    def take(self, letter: OpenedLetter, now: int) -> None:
+        """Take an opened letter in a round.
+
+        Raises `Refusal`: "rate" over four in a round, "day" where it is due before now or in more than a day,
+        "quota" where too many wait. Until the queue begins letters are thrown away.
+        """
+        count = self._came[1] + 1 if self._came[0] == now else 1
+        if count > LETTERS_A_ROUND:
+            raise Refusal("rate")
+        self._came = now, count
+        self._last_there = now
+        if now < self.begins:
+            return
+        if not now <= letter.due <= now + self._rules.held_rounds:
+            raise Refusal("day")
+        if len(self._waiting) >= MAX_LETTERS_WAITING:
+            raise Refusal("quota")
+        heapq.heappush(self._waiting, (letter.due, self._randomness(8), letter))
+
+    def has_ended(self, now: int) -> bool:
+        """Tell whether the daemon has been away for so long that its letters end."""
+        return now - self._last_there > self._patience
+
+    def end_round(self, now: int, empty: Callable[[], bytes]) -> list[bytes]:
+        """Return the five letters of the round that ends, in random order; none before the queue begins.
+
+        What is due longest goes first; `empty` makes a letter for the same second and third.
+        """
+        if now < self.begins or self.has_ended(now):
+            return []
+        passed: list[bytes] = []
+        while self._waiting and self._waiting[0][0] <= now and len(passed) < PASSED_A_ROUND:
+            passed.append(heapq.heappop(self._waiting)[2].inside)
+        passed += [empty() for _ in range(PASSED_A_ROUND - len(passed))]
+        return shuffled(passed, self._randomness)

@@ -1,0 +1,1 @@
+"""The lab of cover: the machines of daemons and relays in rounds, and those who watch and collude."""

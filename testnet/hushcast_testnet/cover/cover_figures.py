@@ -1,0 +1,112 @@
+"""The lab's table: what cover is measured by, the bar of each figure, and controls to be found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from hushcast_testnet.cover.colluding_relays import (
+    CollusionScene,
+    fresh_chains,
+    kept_chains,
+    plain_publications,
+)
+from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
+from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
+from hushcast_testnet.cover.line_watcher import told_apart
+
+_LETTERS = 150  # of each author, of the control
+_DAEMONS = 12  # of the network whose letters are sealed; its relays and rounds
+_RELAYS = 16
+_BEFORE, _BUSY, _AFTER = 24, 6, 60  # rounds: until all queues have begun, with messages in them, to the end
+_TRIALS = 40
+_OF_A_PORTER = 20  # lines that a second compares
+
+
+@dataclass(frozen=True, slots=True)
+class CoverFigure:
+    """One figure and what it has to be."""
+
+    name: str
+    value: float
+    least: float
+    most: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is within its bar."""
+        return self.least <= self.value <= self.most
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    share: float
+    named: float
+    candidates: float  # of 1,000 users
+
+
+_BARS = _Bar(0.1, 0.003, 900), _Bar(0.2, 0.015, 750)
+
+
+def cover_figures(scene: CollusionScene, progress: Callable[[str], None]) -> list[CoverFigure]:
+    """Measure everything; the scene's `share` and `is_third_told` are set here."""
+    progress("letters of a network in rounds")
+    found = list(_lines(scene.seed))
+    progress("seconds that count letters")
+    found += _seconds(scene.seed)
+    progress("relays that collude")
+    found += _authors(scene)
+    return found
+
+
+def _lines(seed: int) -> Iterator[CoverFigure]:
+    for fault in PlantedFault:
+        network, sent = published(0.01 if fault == PlantedFault.NONE else 0.0, seed, fault)
+        busy, idle = (
+            [one for one in daemon.seen if _BEFORE <= one.round - network.first < _BEFORE + _BUSY]
+            for daemon in network.daemons[:2]
+        )
+        apart = told_apart(idle, busy)
+        if fault == PlantedFault.NONE:
+            yield CoverFigure("lines: busy and idle told apart (AUC)", apart, 0.5, 0.55)
+            lost = sum(body not in network.dropped for body in sent)
+            yield CoverFigure("messages lost, 1 % of letters lost on each stretch", lost, 0, 0)
+        else:
+            yield CoverFigure(f"control: {fault.value} (AUC)", apart, 0.6, 1)
+
+
+def published(loss: float, seed: int, fault: PlantedFault) -> tuple[CoveredNetwork, list[bytes]]:
+    """Return a network whose first daemon published ten messages at once, and those messages."""
+    network = CoveredNetwork(_DAEMONS, _RELAYS, loss, seed, fault)
+    bodies = [b"message %d" % number for number in range(10)]
+    for played in range(_BEFORE + _BUSY + _AFTER):
+        if played == _BEFORE:
+            for body in bodies:
+                network.daemons[0].rounds.publish(body, network.round, is_held=False)
+        network.play_round()
+    return network, bodies
+
+
+def _seconds(seed: int) -> Iterator[CoverFigure]:
+    for fault in PorterFault:
+        guessed = presence_guessed(_OF_A_PORTER, _TRIALS, fault, seed)
+        if fault == PorterFault.NONE:
+            yield CoverFigure("second's guess at a porter's daemon (times chance)", guessed, 0, 1.5)
+        else:
+            yield CoverFigure(f"control: a porter that {fault.value}", guessed, 5, _OF_A_PORTER)
+
+
+def _authors(scene: CollusionScene) -> Iterator[CoverFigure]:
+    for bar in _BARS:
+        bad = replace(scene, share=bar.share)
+        least = bar.candidates * scene.users / 1000
+        for is_told in (True, False):
+            outcome = kept_chains(replace(bad, is_third_told=is_told))
+            porter = "told" if is_told else "not told"
+            name = f"of {bar.share:.0%} that collude, porter {porter} the third"
+            yield CoverFigure(f"authors named, {name}", outcome.named, 0, bar.named)
+            yield CoverFigure(f"candidates, median, {name}", outcome.candidates, least, scene.users)
+    name = f"control: authors named in {_LETTERS} letters, second and third drawn anew, 20 %"
+    yield CoverFigure(name, fresh_chains(replace(scene, share=0.2), _LETTERS), 0.1, 0.2)
+    plain = plain_publications(scene.users, _TRIALS, scene.seed)
+    yield CoverFigure("control: publications until an author without cover is known", plain, 1, 3)

@@ -1,0 +1,184 @@
+"""Daemons and relays under cover, round after round: real letters and queues, no network between them.
+
+The way down (blocks through second and porter) is not built: a daemon that is there gets its third's list.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.roster import Relay
+from hushcast_protocol.base.secrets import ParcelKey
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.cover.cover_chain import CoverChain
+from hushcast_protocol.cover.cover_lists import CoverLists
+from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.letter_batch import LetterBatch
+from hushcast_protocol.cover.letter_rounds import LetterRounds, PlannedLetter, empty_content
+from hushcast_protocol.cover.letters import (
+    NOBODY,
+    LetterContent,
+    LetterKind,
+    Stage,
+    open_letter,
+    seal_letter,
+)
+from hushcast_protocol.cover.porter_queue import PorterQueue
+from hushcast_protocol.cover.receipt_list import ReceiptList, listed_numbers
+
+_FIRST_ROUND = 480_000
+_ROUND_SECONDS = 3_600  # seconds: a held letter is due within 24 rounds, so that a run takes seconds
+_LATER = 0.03  # seconds
+
+
+class PlantedFault(Enum):
+    """What a daemon does wrong, for the watcher to find."""
+
+    NONE = "none"
+    LATER = "messages 30 ms later than empty letters"
+    SHORTER = "empty letters a byte shorter"
+
+
+@dataclass(frozen=True, slots=True)
+class LetterSight:
+    """A letter as whoever watches a daemon's line sees it."""
+
+    round: int
+    at: float
+    """Seconds after the daemon's moment of the round."""
+    size: int
+
+
+@dataclass
+class CoveredDaemon:
+    """One daemon, its chain, and what was seen at its line."""
+
+    chain: CoverChain
+    rounds: LetterRounds
+    queue: PorterQueue
+    seen: list[LetterSight] = field(default_factory=list)
+    is_there: bool = True
+
+
+@dataclass
+class _CoveredRelay:
+    relay: Relay
+    key: ParcelKey
+    second: LetterBatch | None = None
+    third: LetterBatch | None = None
+    receipts: ReceiptList | None = None
+    block: bytes | None = None
+
+
+class CoveredNetwork:
+    """A whole network in one process."""
+
+    def __init__(self, daemons: int, relays: int, loss: float, seed: int, fault: PlantedFault) -> None:
+        """`loss` is the share of letters that each stretch of the way loses."""
+        self._random = random.Random(seed)  # noqa: S311 - a simulation
+        self._draw = self._random.randbytes
+        self._loss = loss
+        self._fault = fault
+        self.rules = CoverRules(self._draw(32), epoch_seconds=_ROUND_SECONDS, round_seconds=_ROUND_SECONDS)
+        self._relays = {one.relay.id: one for one in (self._relay() for _ in range(relays))}
+        lists = CoverLists.drawn(self.rules, self._draw(32), self._relays)
+        for relay in lists.seconds:
+            own = self._relays[relay]
+            own.second = LetterBatch(self.rules, Stage.SECOND, relay, own.key, lists.thirds)
+        for relay in lists.thirds:
+            own = self._relays[relay]
+            own.third = LetterBatch(self.rules, Stage.THIRD, relay, own.key, {NOBODY})
+            own.receipts = ReceiptList(self._draw)
+        self.first = self.round = _FIRST_ROUND
+        self.daemons = [self._daemon(lists) for _ in range(daemons)]
+        self.dropped: Counter[bytes] = Counter()
+        """Messages that thirds were given to drop, and how often."""
+        self.passed: list[Counter[RelayId]] = []
+        """Letters that each porter passed, round by round."""
+
+    def _relay(self) -> _CoveredRelay:
+        key = ParcelKey.draw(self._draw)
+        relay = Relay(self._draw(32), parse_address("127.0.0.1:9"), key.public(), 0)
+        return _CoveredRelay(relay, key)
+
+    def _daemon(self, lists: CoverLists) -> CoveredDaemon:
+        chain = CoverChain.drawn(self._relays.keys(), lists, 0, 0.0, self._draw)
+        queue = PorterQueue(self.rules, self.round, self._draw)
+        return CoveredDaemon(chain, LetterRounds(self.rules, self._draw), queue)
+
+    def play_round(self) -> None:
+        """Let all daemons that are there have a round, and all relays pass what it brought."""
+        for daemon in self.daemons:
+            if daemon.is_there:
+                self._speak(daemon)
+        self._pass_by_porters()
+        self._pass_by_seconds()
+        self._deal_by_thirds()
+        self.round += 1
+
+    def _speak(self, daemon: CoveredDaemon) -> None:
+        third = self._relays[daemon.chain.third]
+        if third.block is not None:
+            daemon.rounds.note_listed(listed_numbers(third.block))
+        for planned in daemon.rounds.letters(self.round):
+            self._hand_in(daemon, planned)
+
+    def _hand_in(self, daemon: CoveredDaemon, planned: PlannedLetter) -> None:
+        chain = daemon.chain
+        way = [self._relays[relay].relay for relay in (chain.porter, chain.second, chain.third)]
+        sealed = seal_letter(self.rules, way, planned.due, planned.content, self._draw)
+        is_message = planned.content.kind == LetterKind.DROP
+        at = _LATER if self._fault == PlantedFault.LATER and is_message else 0.0
+        short = self._fault == PlantedFault.SHORTER and not is_message
+        daemon.seen.append(LetterSight(self.round, at, len(sealed) - short))
+        if self._is_lost():
+            return
+        key = self._relays[chain.porter].key
+        letter = open_letter(self.rules, Stage.PORTER, chain.porter, key, sealed)
+        assert letter.onward == chain.second
+        daemon.queue.take(letter, self.round)
+
+    def _pass_by_porters(self) -> None:
+        passed: Counter[RelayId] = Counter()
+        for daemon in self.daemons:
+            second = self._relays[daemon.chain.second].second
+            assert second is not None
+            for sealed in daemon.queue.end_round(self.round, functools.partial(self._empty, daemon)):
+                passed[daemon.chain.porter] += 1
+                if not self._is_lost():
+                    second.take(sealed, self.round)
+        self.passed.append(passed)
+
+    def _pass_by_seconds(self) -> None:
+        for relay in self._relays.values():
+            if relay.second is not None:
+                for letter in relay.second.end_round(self.round, self._draw):
+                    third = self._relays[letter.onward].third
+                    assert third is not None
+                    if not self._is_lost():
+                        third.take(letter.inside, self.round)
+
+    def _deal_by_thirds(self) -> None:
+        for relay in self._relays.values():
+            if relay.third is not None and relay.receipts is not None:
+                for letter in relay.third.end_round(self.round, self._draw):
+                    self._deal_with(LetterContent.decoded(letter.inside), relay.receipts)
+                relay.block = relay.receipts.end_round()
+
+    def _deal_with(self, content: LetterContent, receipts: ReceiptList) -> None:
+        if content.kind == LetterKind.DROP:
+            self.dropped[content.body] += 1
+        if content.kind != LetterKind.EMPTY:
+            receipts.note(content.number)
+
+    def _empty(self, daemon: CoveredDaemon) -> bytes:
+        way = [self._relays[relay].relay for relay in (daemon.chain.second, daemon.chain.third)]
+        return seal_letter(self.rules, way, self.round, empty_content(self._draw), self._draw)
+
+    def _is_lost(self) -> bool:
+        return self._random.random() < self._loss

@@ -1,0 +1,188 @@
+"""Lists and chains of cover, a daemon's rounds, and a porter's queue that stays the same whatever comes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from hushcast_protocol.base.errors import DecodeError, Refusal, UsageError
+from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverChain
+from hushcast_protocol.cover.cover_lists import CoverLists
+from hushcast_protocol.cover.cover_rules import LETTERS_A_ROUND, PASSED_A_ROUND, CoverRules
+from hushcast_protocol.cover.letter_rounds import LOOPS, MAX_UNDER_COVER, RECEIPT_ROUNDS, LetterRounds
+from hushcast_protocol.cover.letters import MAX_LETTER_BODY, LetterKind, OpenedLetter
+from hushcast_protocol.cover.porter_queue import MAX_LETTERS_WAITING, PorterQueue
+from hushcast_protocol.cover.receipt_list import BLOCK, LISTED_A_ROUND, ReceiptList, listed_numbers
+
+RULES = CoverRules(b"n" * 32, 3600)
+RELAYS = [bytes([n + 1]) * 32 for n in range(40)]
+NOW = 3_000_000
+
+
+def drawing(seed: int = 1):
+    return random.Random(seed).randbytes
+
+
+def letter(due: int) -> OpenedLetter:
+    return OpenedLetter(due, RELAYS[0], b"came %d" % due)
+
+
+def test_lists_are_disjoint_the_same_for_all_and_gaps_are_filled() -> None:
+    lists = CoverLists.drawn(RULES, b"v" * 32, RELAYS)
+    assert lists == CoverLists.drawn(RULES, b"v" * 32, reversed(RELAYS))
+    assert len(lists.seconds) == len(lists.thirds) == 4
+    assert not lists.seconds & lists.thirds
+    assert lists != CoverLists.drawn(RULES, b"w" * 32, RELAYS)
+    gone = next(iter(lists.thirds))
+    later = CoverLists.drawn(RULES, b"v" * 32, set(RELAYS) - {gone})
+    assert later.seconds == lists.seconds
+    assert len(later.thirds & lists.thirds) == 3
+
+
+def test_too_few_relays_do_not_start_cover() -> None:
+    with pytest.raises(Refusal, match=r"needs 12 relays .* there are 11"):
+        CoverLists.drawn(RULES, b"v" * 32, RELAYS[:11])
+    for wrong in ({"width": 3}, {"width": 17}, {"round_seconds": 10}):
+        with pytest.raises(UsageError):
+            replace(RULES, **wrong)
+
+
+def test_a_chain_stays_until_it_has_to_change_and_a_month_has_passed() -> None:
+    lists = CoverLists.drawn(RULES, b"v" * 32, RELAYS)
+    chain = CoverChain.drawn(RELAYS, lists, 7, 0.0, drawing())
+    assert len({chain.porter, chain.second, chain.third}) == 3
+    without = CoverLists(lists.seconds - {chain.second}, lists.thirds)
+    assert chain.with_lists(lists, 7, CHANGED_AFTER, False, drawing()) == chain
+    for new, lost in ((lists, True), (without, False)):
+        assert chain.with_lists(new, 7, CHANGED_AFTER - 1, lost, drawing()) == chain
+        assert chain.with_lists(new, 7, CHANGED_AFTER, lost, drawing()).pair_since == CHANGED_AFTER
+    assert chain.with_lists(lists, 8, 1.0, False, drawing()).quarter == 8
+    assert chain.with_porter(RELAYS, 0.0, PORTER_AWAY, drawing()) == chain
+    assert chain.with_porter(RELAYS, CHANGED_AFTER, CHANGED_AFTER + 1, drawing()) == chain
+    other = chain.with_porter(RELAYS, 0.0, CHANGED_AFTER, drawing())
+    assert other.porter != chain.porter
+    assert (other.second, other.third) == (chain.second, chain.third)
+
+
+@pytest.mark.parametrize("messages", [0, 1, 50])
+def test_a_round_has_three_letters_at_once_and_one_held(messages: int) -> None:
+    rounds = LetterRounds(RULES, drawing())
+    for number in range(messages):
+        rounds.publish(b"%d" % number, NOW, is_held=number % 2 == 0)
+    for now in range(NOW, NOW + 30):
+        planned = rounds.letters(now)
+        assert len(planned) == LETTERS_A_ROUND
+        assert sorted(one.due - now > 0 for one in planned) == [False, False, False, True]
+        assert all(now <= one.due <= now + RULES.held_rounds for one in planned)
+
+
+def test_a_message_goes_anew_until_it_is_listed_or_given_up() -> None:
+    rounds = LetterRounds(RULES, drawing())
+    rounds.publish(b"m", NOW, is_held=False)
+    went = {}
+    for now in range(NOW, NOW + 12):
+        for one in rounds.letters(now):
+            if one.content.kind == LetterKind.DROP:
+                went[now] = one.content.number
+    assert list(went) == [NOW, NOW + RECEIPT_ROUNDS + 1, NOW + 2 * (RECEIPT_ROUNDS + 1)]
+    rounds.note_listed({went[NOW + 10]})
+    assert rounds.waiting == 0
+    rounds.publish(b"lost", NOW, is_held=False)
+    for now in range(NOW, NOW + 160):
+        rounds.letters(now)
+    assert rounds.given_up() == [b"lost"]
+    assert not rounds.given_up()
+
+
+def test_loss_is_known_by_loops() -> None:
+    lossy, whole = LetterRounds(RULES, drawing()), LetterRounds(RULES, drawing())
+    for now in range(NOW, NOW + 8 * LOOPS):
+        lossy.letters(now)
+        whole.note_listed({one.content.number for one in whole.letters(now)})
+    assert lossy.loops_lost
+    assert not whole.loops_lost
+
+
+def test_a_daemon_refuses_what_no_letter_takes() -> None:
+    rounds = LetterRounds(RULES, drawing())
+    for body in (b"", b"m" * (MAX_LETTER_BODY + 1)):
+        with pytest.raises(Refusal, match="1 to 3725 bytes"):
+            rounds.publish(body, NOW, is_held=False)
+    for _ in range(MAX_UNDER_COVER):
+        rounds.publish(b"m", NOW, is_held=True)
+    with pytest.raises(Refusal, match="too many"):
+        rounds.publish(b"m", NOW, is_held=True)
+
+
+def begun() -> PorterQueue:
+    queue = PorterQueue(RULES, NOW - RULES.held_rounds, drawing())
+    assert NOW - RULES.held_rounds <= queue.begins < NOW
+    return queue
+
+
+@pytest.mark.parametrize("there", [0, 1, 4])
+def test_five_letters_leave_a_round_whatever_comes(there: int) -> None:
+    queue = begun()
+    for now in range(NOW, NOW + 40):
+        for _ in range(there):
+            queue.take(letter(now), now)
+        passed = Counter(queue.end_round(now, lambda: b"made"))
+        assert passed.total() == PASSED_A_ROUND
+        assert passed[b"made"] == PASSED_A_ROUND - there
+
+
+def test_a_held_letter_leaves_when_it_is_due_and_what_is_over_waits() -> None:
+    queue = begun()
+    for now in (NOW, NOW + 1):
+        for _ in range(LETTERS_A_ROUND):
+            queue.take(letter(NOW + 3), now)
+    made = [queue.end_round(now, lambda: b"made").count(b"made") for now in range(NOW, NOW + 6)]
+    assert made == [5, 5, 5, 0, 2, 5]
+
+
+def test_a_queue_refuses_more_than_a_round_holds_and_what_is_not_due() -> None:
+    queue = begun()
+    for due in (NOW - 1, NOW + RULES.held_rounds + 1):
+        with pytest.raises(Refusal, match="day"):
+            queue.take(letter(due), NOW)
+    queue.take(letter(NOW), NOW)
+    queue.take(letter(NOW), NOW)
+    with pytest.raises(Refusal, match="rate"):
+        queue.take(letter(NOW), NOW)
+    now = NOW
+    while len(queue) < MAX_LETTERS_WAITING:
+        now += 1
+        for _ in range(min(LETTERS_A_ROUND, MAX_LETTERS_WAITING - len(queue))):
+            queue.take(letter(now + RULES.held_rounds), now)
+    with pytest.raises(Refusal, match="quota"):
+        queue.take(letter(now + 1), now + 1)
+
+
+def test_letters_begin_after_a_while_and_end_days_after_the_daemon_went() -> None:
+    begins, ends = set(), set()
+    for seed in range(60):
+        queue = PorterQueue(RULES, NOW, drawing(seed))
+        queue.take(letter(NOW), NOW)
+        passed = [len(queue.end_round(now, lambda: b"made")) for now in range(NOW, NOW + 800)]
+        assert set(passed) == {0, PASSED_A_ROUND}
+        first = passed.index(PASSED_A_ROUND)
+        begins.add(first)
+        ends.add(first + passed[first:].index(0) - 1)
+    assert min(begins) < 20 < 120 < max(begins) < 144
+    assert 2 * 144 <= min(ends) < 310 < 550 < max(ends) <= 4 * 144
+
+
+def test_a_list_of_receipts_has_one_size_and_loses_none() -> None:
+    receipts = ReceiptList(drawing())
+    numbers = {bytes([n // 256, n % 256]) * 4 for n in range(LISTED_A_ROUND + 10)}
+    for number in numbers:
+        receipts.note(number)
+    blocks = [receipts.end_round() for _ in range(3)]
+    assert {len(block) for block in blocks} == {BLOCK}
+    assert numbers <= listed_numbers(blocks[0]) | listed_numbers(blocks[1])
+    assert not numbers & listed_numbers(blocks[2])
+    with pytest.raises(DecodeError):
+        listed_numbers(blocks[0][1:])

@@ -1,0 +1,76 @@
+"""The lab of cover: a network in rounds, what its watchers find, and the faults that they have to find."""
+
+from __future__ import annotations
+
+import pytest
+
+from hushcast_testnet.cover.colluding_relays import (
+    CollusionScene,
+    fresh_chains,
+    kept_chains,
+    plain_publications,
+)
+from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
+from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
+from hushcast_testnet.cover.line_watcher import told_apart
+
+
+def played(fault: PlantedFault, loss: float = 0.0, rounds: int = 12) -> CoveredNetwork:
+    """Four daemons after their queues have begun; the first publishes ten messages, the last leaves."""
+    network = CoveredNetwork(4, 12, loss, 3, fault)
+    for _ in range(24):
+        network.play_round()
+    for number in range(10):
+        network.daemons[0].rounds.publish(b"message %d" % number, network.round, is_held=False)
+    network.daemons[3].is_there = False
+    for _ in range(rounds):
+        network.play_round()
+    return network
+
+
+def apart(network: CoveredNetwork) -> float:
+    busy, idle = (
+        [one for one in daemon.seen if 24 <= one.round - network.first < 28] for daemon in network.daemons[:2]
+    )
+    return told_apart(idle, busy)
+
+
+def test_ten_letters_arrive_and_neither_lines_nor_porters_tell() -> None:
+    network = played(PlantedFault.NONE)
+    assert dict(network.dropped) == {b"message %d" % number: 1 for number in range(10)}
+    assert network.daemons[0].rounds.waiting == 0
+    assert apart(network) == 0.5
+    assert {(one.at, one.size) for daemon in network.daemons for one in daemon.seen} == {(0.0, 4096)}
+    before, *others = network.passed[23:]
+    assert all(passed == before for passed in others)  # one daemon published, one went away
+    assert before.total() == 5 * 4
+
+
+@pytest.mark.parametrize("fault", [PlantedFault.LATER, PlantedFault.SHORTER])
+def test_a_planted_fault_is_found(fault: PlantedFault) -> None:
+    assert apart(played(fault, rounds=4)) > 0.75
+
+
+def test_what_is_lost_on_the_way_goes_anew() -> None:
+    network = played(PlantedFault.NONE, loss=0.1, rounds=24)
+    assert set(network.dropped) == {b"message %d" % number for number in range(10)}
+
+
+def test_a_second_learns_nothing_from_counts_and_a_porter_that_errs_is_found() -> None:
+    assert presence_guessed(10, 10, PorterFault.NONE) <= 1.5
+    for fault in (PorterFault.PASSES_WHAT_CAME, PorterFault.DRAWS_THIRDS):
+        assert presence_guessed(10, 10, fault) > 8
+
+
+def test_kept_chains_name_fewer_than_fresh_ones_and_a_porter_that_is_told_leaves_fewer_candidates() -> None:
+    told = kept_chains(CollusionScene(200, 100, 8, 0.2, 30))
+    untold = kept_chains(CollusionScene(200, 100, 8, 0.2, 30, is_third_told=False))
+    fresh = fresh_chains(CollusionScene(200, 100, 8, 0.2, 30), 150)
+    assert told.named == untold.named < 0.03 < 0.06 < fresh
+    assert told.candidates < 0.85 * untold.candidates
+
+
+def test_without_colluders_everybody_stays_a_candidate_and_without_cover_nobody() -> None:
+    outcome = kept_chains(CollusionScene(100, 48, 4, 0.0, 1))
+    assert (outcome.named, outcome.candidates) == (0.0, pytest.approx(100.0))
+    assert plain_publications(1000, 20) <= 3
