@@ -16,9 +16,9 @@ from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
 from hushcast_testnet.cover.line_watcher import told_apart
 
 _LETTERS = 150  # of each author, of the control
-_DAEMONS = 12  # of the network whose letters are sealed; its relays and rounds
-_RELAYS = 16
-_BEFORE, _BUSY, _AFTER = 24, 6, 60  # rounds: until all queues have begun, with messages in them, to the end
+_DAEMONS = 4  # of the network whose letters are sealed; its relays and rounds
+_RELAYS = 12
+_BEFORE, _BUSY, _AFTER = 24, 4, 20  # rounds: until all queues have begun, with messages in them, to the end
 _TRIALS = 40
 _OF_A_PORTER = 20  # lines that a second compares
 
@@ -107,6 +107,6 @@ def _authors(scene: CollusionScene) -> Iterator[CoverFigure]:
             yield CoverFigure(f"authors named, {name}", outcome.named, 0, bar.named)
             yield CoverFigure(f"candidates, median, {name}", outcome.candidates, least, scene.users)
     name = f"control: authors named in {_LETTERS} letters, second and third drawn anew, 20 %"
-    yield CoverFigure(name, fresh_chains(replace(scene, share=0.2), _LETTERS), 0.1, 0.2)
+    yield CoverFigure(name, fresh_chains(replace(scene, share=0.2), _LETTERS), 0.05, 0.3)
     plain = plain_publications(scene.users, _TRIALS, scene.seed)
     yield CoverFigure("control: publications until an author without cover is known", plain, 1, 3)
