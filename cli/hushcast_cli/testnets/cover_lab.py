@@ -76,4 +76,4 @@ def cover_lab(choices: Choices, /, users: int, relays: int, width: int, draws: i
 
 
 def _told(value: float, least: float, most: float, holds: bool) -> str:
-    return f"{value:<8.4g}{'holds' if holds else 'FAILS'}  {least:g} to {most:g}"
+    return f"{value:<8.4g}  {'holds' if holds else 'FAILS'}  {least:g} to {most:g}"
