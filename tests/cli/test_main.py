@@ -81,7 +81,7 @@ async def test_the_commands_of_a_group_are_loaded_once_asked_for() -> None:
     )
     done = await trio.run_process([sys.executable, "-c", program], capture_stdout=True)
     names = done.stdout.decode().splitlines()[-1].split()
-    assert names == ["analyze", "job", "traces", "filters", "located", "purpose", "directories"]
+    assert names == ["analyze", "job", "traces", "filters", "located", "purpose", "directories", "cover"]
 
 
 @pytest.mark.parametrize("path", COMMANDS)
