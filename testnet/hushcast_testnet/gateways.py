@@ -78,11 +78,11 @@ async def start(gateways: Sequence[GatewayMember]) -> None:
         await processes.launch(gateway.name, command, Path(gateway.config).parent / "log")
     for gateway in gateways:
         with deadline(READY_WITHIN, f"{gateway.name} is not ready in time: see its log"):
-            while not await _serves(gateway):  # noqa: ASYNC110 - another process makes it
+            while not await serves(gateway):  # noqa: ASYNC110 - another process makes it
                 await trio.sleep(LOOK_EVERY)
 
 
-async def _serves(gateway: GatewayMember) -> bool:
+async def serves(gateway: GatewayMember) -> bool:
     """Tell whether a gateway lets clients in; one that was killed has left its socket."""
     try:
         async with await trio.open_unix_socket(gateway.socket):

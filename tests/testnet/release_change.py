@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,13 +34,16 @@ async def end(net: Any, name: str, kill: bool = False) -> None:
     """End a program as its operator does, or by SIGKILL."""
     process = processes.find(name, net.pid(name))
     assert process is not None
-    if kill:
-        processes.send([process], signal.SIGKILL)
-        with trio.fail_after(30):
-            while processes.is_running(process):  # noqa: ASYNC110 - another process makes it true
-                await trio.sleep(0.05)
-    else:
-        await processes.stop([process])
+    await (processes.kill if kill else processes.stop)([process])
+
+
+async def begin_and_kill(net: Any, name: str, release: Path | None, after: float) -> None:
+    """Start a program that does not run as a release, and kill it so many seconds later, wherever it is."""
+    member = net.member(name)
+    command = program(release, "-m", MODULES[member.role], member.config)
+    process = await processes.launch(name, command, Path(member.config).parent / "log")
+    await trio.sleep(after)
+    await processes.kill([process])
 
 
 async def restart_as(net: Any, name: str, release: Path | None) -> None:
