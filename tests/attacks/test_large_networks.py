@@ -124,26 +124,39 @@ async def test_those_without_a_place_after_the_first_head_go_some_at_a_time() ->
 
 @pytest.mark.slow
 async def test_all_newcomers_are_drawn_and_told_some_at_a_time() -> None:
-    """A day begins at a directory that a flood has filled; then its exchange with eight others does."""
-    roll, env = full_roll(), simulated_environment("exchange", BEGIN)
+    """A day begins at a directory that a flood has filled; then its exchange with eight others does.
+
+    To begin takes two steps at least, of which one is the longer; to follow takes several. Whatever else a
+    machine does can only lengthen one of them: so the best of three counts, and each is bounded besides.
+    """
     others = tuple(bytes([number]) * 32 for number in range(8))
-    archive, told = Archive(NETWORK.id, roll.store, env.compute), list[Wire]()
-    exchange = Exchange(env, roll, archive, not_there, lambda to, frame: told.append(frame))
-    # To begin takes two steps at least, of which one is the longer; to follow takes several.
-    for work, most in ((partial(exchange.begin, others), 0.85), (partial(roll.follow, NOBODY), 0.4)):
-        gc.collect()
-        gc.disable()  # else what all tests before have left is looked through in one of the steps
-        steps, began = Steps(), time.thread_time()
-        trio.lowlevel.add_instrument(steps)
-        try:
-            await in_its_steps(work)
-        finally:
-            trio.lowlevel.remove_instrument(steps)
-            gc.enable()
-        assert 0 < steps.longest < (time.thread_time() - began) * most
-    assert len(told) == -(-MOST // MAX_HAVE)
-    await in_its_steps(roll.forget, BEGIN)
-    assert len(roll._line) == roll._room
+    begun, followed = [], []
+    for _ in range(3):
+        roll, env = full_roll(), simulated_environment("exchange", BEGIN)
+        archive, told = Archive(NETWORK.id, roll.store, env.compute), list[Wire]()
+        exchange = Exchange(env, roll, archive, not_there, lambda to, frame, told=told: told.append(frame))
+        begun.append(await longest_share(partial(exchange.begin, others)))
+        followed.append(await longest_share(partial(roll.follow, NOBODY)))
+        assert len(told) == -(-MOST // MAX_HAVE)
+        await in_its_steps(roll.forget, BEGIN)
+        assert len(roll._line) == roll._room
+    assert min(begun) < 0.85
+    assert min(followed) < 0.4
+
+
+async def longest_share(work: Callable[[], object]) -> float:
+    """Return which share of some work its longest step has."""
+    gc.collect()
+    gc.disable()  # else what all tests before have left is looked through in one of the steps
+    steps, began = Steps(), time.thread_time()
+    trio.lowlevel.add_instrument(steps)
+    try:
+        await in_its_steps(work)
+    finally:
+        trio.lowlevel.remove_instrument(steps)
+        gc.enable()
+    assert steps.longest > 0
+    return steps.longest / (time.thread_time() - began)
 
 
 @pytest.mark.slow
