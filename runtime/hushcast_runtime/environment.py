@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import trio
 
-from hushcast_protocol.base.secrets import Randomness, uniform
+from hushcast_protocol.base.secrets import Randomness, below, sample, uniform
 
 LOOK_EVERY = 60.0  # seconds between looks at the clock of a task that sleeps until a moment
 
@@ -58,19 +58,11 @@ class Environment:
 
     def sample(self, items: list[T], count: int) -> list[T]:
         """Draw `count` different items, or all if there are fewer, in random order."""
-        pool = list(items)
-        drawn: list[T] = []
-        while pool and len(drawn) < count:
-            index = self.below(len(pool))
-            pool[index], pool[-1] = pool[-1], pool[index]
-            drawn.append(pool.pop())
-        return drawn
+        return sample(self.randomness, items, count)
 
     def below(self, bound: int) -> int:
         """Draw a whole number from 0 to `bound` - 1."""
-        # 64 bits over the bound make the bias of the remainder smaller than 2^-64.
-        size = (bound.bit_length() + 64 + 7) // 8
-        return int.from_bytes(self.randomness(size), "big") % bound
+        return below(self.randomness, bound)
 
     def isolation(self) -> str:
         """Draw an isolation name for a circuit of its own (`Transport.connect`)."""

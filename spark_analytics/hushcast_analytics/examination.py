@@ -115,7 +115,7 @@ class Examination:
         self._facts = replace(facts, honest=kept(facts.honest), topics=kept(facts.topics))
         self._trials: dict[Subject, Trials] = {}
         self._targets: dict[Subject, dict[float, int]] = {}
-        self._evidence: dict[tuple[int | None, bool], SharedEvidence] = {}
+        self._evidence: dict[tuple[int | None, Subject | None], SharedEvidence] = {}
 
     def colluding(self, run: str, share: float) -> frozenset[str]:
         """Return the adversary's daemons in a run, for a share of colluding relays."""
@@ -158,8 +158,10 @@ class Examination:
             self._case.depth,
             self._case.shards,
             self._planned,
-            # Who is asked about all topics goes by the same, whatever is asked.
-            self._evidence.setdefault((until, asked.questions is self._facts.topics), SharedEvidence()),
+            # Who is asked about all topics goes by the same, whatever is asked; others have their own.
+            self._evidence.setdefault(
+                (until, None if asked.questions is self._facts.topics else subject), SharedEvidence()
+            ),
         )
 
     def posterior(self, attack: Attack, until: int | None = None) -> DataFrame:

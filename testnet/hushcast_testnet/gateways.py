@@ -77,12 +77,17 @@ async def start(gateways: Sequence[GatewayMember]) -> None:
         command = [sys.executable, *_arguments(gateway)]
         await processes.launch(gateway.name, command, Path(gateway.config).parent / "log")
     for gateway in gateways:
-        with deadline(READY_WITHIN, f"{gateway.name} is not ready in time: see its log"):
-            while not await serves(gateway):  # noqa: ASYNC110 - another process makes it
-                await trio.sleep(LOOK_EVERY)
+        await until_ready(gateway)
 
 
-async def serves(gateway: GatewayMember) -> bool:
+async def until_ready(gateway: GatewayMember) -> None:
+    """Return when clients can connect to a gateway; raises `TransportError`."""
+    with deadline(READY_WITHIN, f"{gateway.name} is not ready in time: see its log"):
+        while not await _serves(gateway):  # noqa: ASYNC110 - another process makes it
+            await trio.sleep(LOOK_EVERY)
+
+
+async def _serves(gateway: GatewayMember) -> bool:
     """Tell whether a gateway lets clients in; one that was killed has left its socket."""
     try:
         async with await trio.open_unix_socket(gateway.socket):

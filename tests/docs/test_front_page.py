@@ -21,19 +21,8 @@ EVERYDAY = frozenset(
     {
         *("address", "attack", "attribute", "audit", "author", "backup", "condition", "content", "cover"),
         *("cut", "day", "fault", "feed", "instruction", "link", "map", "message", "peer", "picture"),
-        *(
-            "place",
-            "process",
-            "program",
-            "publication",
-            "purpose",
-            "root",
-            "route",
-            "run",
-            "second",
-            "server",
-        ),
-        *("subscription", "third", "user", "way", "word"),
+        *("place", "process", "program", "publication", "purpose", "root", "route", "run", "second"),
+        *("server", "subscription", "third", "user", "way", "word"),
     }
 )
 """Terms that a sentence of these two pages also says with their everyday meaning, or near enough."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 import trio
+from audit_scene import DAY_SECONDS, TWO_DAYS, brought_by_an_audit, loses_what_it_is_to_bring, questions_of
 from hosted_network import box_of, drop_everywhere, hosts_of, in_use, subscribed
 from kept_network import keepers_of, kept_network, kept_of, next_day
 from owner_end import message
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
 
-from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
@@ -21,50 +22,11 @@ from hushcast_protocol.overlay.host_audits import drawn_audit
 from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept, ShownKeptMessages
 from hushcast_protocol.overlay.profile import Root
 
-TWO_DAYS = KeepingRule(6, 2)  # so that each audit is of the day before yesterday
-DAY_SECONDS = EPOCHS_A_DAY * EPOCH_SECONDS
-
 
 @asynccontextmanager
 async def audited_network(clients: int = 1, relays: int = 9) -> AsyncIterator[SmallNetwork]:
     async with kept_network(relays, keeping=TWO_DAYS, clients=clients, root=Root.HOST) as net:
         yield net
-
-
-def loses_what_it_is_to_bring(host: Node) -> None:
-    """Have a host take what is for its boxes, and ask keepers, and put nothing into them."""
-    relay: Any = host.daemon.overlay.relay
-
-    async def took(messages: list[Message], previous: bytes, only: Any = None) -> list[int]:
-        await trio.lowlevel.checkpoint()
-        return []
-
-    async def asked(*_: object) -> bool:
-        await trio.lowlevel.checkpoint()
-        return True
-
-    relay.forwarding.take = took
-    relay.inquiries._ask = asked
-
-
-def questions_of(net: SmallNetwork) -> list[tuple[float, AskKept | AskKeptMessages]]:
-    """What keepers are asked from now on about whole days, or for messages."""
-    asked: list[tuple[float, AskKept | AskKeptMessages]] = []
-
-    def listen(node: Node) -> None:
-        kept: Any = kept_of(node)
-        answer = kept.answer
-
-        async def answered(request: Any) -> Any:
-            if isinstance(request, AskKeptMessages) or request.epoch is None:
-                asked.append((net.now, request))
-            return await answer(request)
-
-        kept.answer = answered
-
-    for node in net.relays:
-        listen(node)
-    return asked
 
 
 def audit_moment(net: SmallNetwork, node: Node) -> float:
@@ -86,20 +48,7 @@ async def drop_away_from(net: SmallNetwork, host: Node, *payloads: bytes) -> Non
 async def test_what_a_host_loses_comes_by_an_audit_and_the_other_host_is_used() -> None:
     async with audited_network() as net:
         subscriber, *_ = net.clients
-        await subscribed(subscriber)
-        ear = await subscriber.listen()
-        await next_day(net)
-        host = in_use(net, subscriber)
-        other = next(one for one in hosts_of(net, subscriber) if one is not host)
-        loses_what_it_is_to_bring(host)
-        sent = [b"%d" % number for number in range(5)]
-        await drop_away_from(net, host, *sent)
-        await trio.sleep(5 * EPOCH_SECONDS)
-        assert ear.payloads == [], "the host loses all"
-        await ear.hears(5, within=4 * DAY_SECONDS)
-        assert sorted(ear.payloads) == sorted(sent)
-        assert subscriber.count("messages_from_audits") == 5
-        await until(lambda: in_use(net, subscriber) is other, 5 * EPOCH_SECONDS, "the other host is used")
+        host, other = await brought_by_an_audit(net, partial(drop_away_from, net))
         assert subscriber.count("hosts_left") == 1
         assert hosts_of(net, subscriber) == [other, host], "nobody else"
         await subscriber.restart()

@@ -7,11 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import trio
-from hosted_network import hosts_of, in_use, subscribed
+from audit_scene import TWO_DAYS, brought_by_an_audit, questions_of
+from hosted_network import hosts_of, subscribed
 from kept_network import kept_network, next_day
-from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
-from test_audits import DAY_SECONDS, TWO_DAYS, loses_what_it_is_to_bring, questions_of
+from small_network import ONE, Node, SmallNetwork
 
 from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.errors import Refusal
@@ -49,21 +48,12 @@ def lists_asked(net: SmallNetwork, node: Node) -> list[tuple[float, int, int]]:
 async def test_what_a_host_loses_on_cut_days_comes_by_an_audit_and_the_other_host_is_used() -> None:
     async with audited_and_cut(clients=2) as net:
         subscriber, publisher = net.clients
-        await subscribed(subscriber)
-        ear = await subscriber.listen()
-        await next_day(net)
-        host = in_use(net, subscriber)
-        other = next(one for one in hosts_of(net, subscriber) if one is not host)
-        loses_what_it_is_to_bring(host)
-        sent = [b"%d" % number for number in range(5)]
-        for payload in sent:
-            await publisher.daemon.service.publish(ONE, Content(payload))
-        await trio.sleep(5 * EPOCH_SECONDS)
-        assert ear.payloads == [], "the host loses all"
-        await ear.hears(5, within=4 * DAY_SECONDS)
-        assert sorted(ear.payloads) == sorted(sent)
-        assert subscriber.count("messages_from_audits") == 5
-        await until(lambda: in_use(net, subscriber) is other, 5 * EPOCH_SECONDS, "the other host is used")
+
+        async def publish(_: Node, *payloads: bytes) -> None:
+            for payload in payloads:
+                await publisher.daemon.service.publish(ONE, Content(payload))
+
+        host, other = await brought_by_an_audit(net, publish)
         assert hosts_of(net, subscriber) == [other, host], "nobody else"
 
 

@@ -11,8 +11,6 @@ import trio
 
 from hushcast_testnet import processes, testnet
 
-MODULES = {"directory": "hushcast_directory", "relay": "hushcast_node", "client": "hushcast_node"}
-
 
 def program(release: Path | None, *arguments: str) -> list[str]:
     """Return how Python runs something from the sources of a release, or from these."""
@@ -39,22 +37,13 @@ async def end(net: Any, name: str, kill: bool = False) -> None:
 
 async def begin_and_kill(net: Any, name: str, release: Path | None, after: float) -> None:
     """Start a program that does not run as a release, and kill it so many seconds later, wherever it is."""
-    member = net.member(name)
-    command = program(release, "-m", MODULES[member.role], member.config)
-    process = await processes.launch(name, command, Path(member.config).parent / "log")
+    process = await net.launch(name, program(release))
     await trio.sleep(after)
     await processes.kill([process])
 
 
 async def restart_as(net: Any, name: str, release: Path | None) -> None:
     """Start a program from the sources of a release, or from these; end it before, where it runs."""
-    member = net.member(name)
-    if testnet.holder(Path(member.state)) is not None:
+    if testnet.holder(Path(net.member(name).state)) is not None:
         await end(net, name)
-    command = program(release, "-m", MODULES[member.role], member.config)
-    await processes.launch(name, command, Path(member.config).parent / "log")
-    with trio.fail_after(120):
-        while testnet.holder(Path(member.state)) is None:  # noqa: ASYNC110 - another process makes it true
-            await trio.sleep(0.05)
-        while member.role != "directory" and not (await testnet.describe(member)).get("ready"):  # noqa: ASYNC110
-            await trio.sleep(0.1)
+    await net.start(name, program(release))

@@ -119,16 +119,18 @@ class RunningTestnet:
 
     async def restart(self, name: str, number: signal.Signals) -> None:
         """End a daemon or the directory, start it again with its configuration, wait until it is ready."""
-        member = self.member(name)
         process = processes.find(name, self.pid(name))
         assert process is not None
         processes.send([process], number)
         with trio.fail_after(30):
             while processes.is_running(process):  # noqa: ASYNC110 - another process makes it true
                 await trio.sleep(0.05)
-        config = Path(member.config)
-        module = "hushcast_directory" if member.role == "directory" else "hushcast_node"
-        await processes.launch(name, [sys.executable, "-m", module, str(config)], config.parent / "log")
+        await self.start(name, [sys.executable])
+
+    async def start(self, name: str, python: list[str]) -> None:
+        """Start a daemon or the directory, as this Python runs it; wait until it is ready."""
+        member = self.member(name)
+        await self.launch(name, python)
         with trio.fail_after(120):
             while testnet.holder(Path(member.state)) is None:  # noqa: ASYNC110
                 await trio.sleep(0.05)
@@ -136,6 +138,13 @@ class RunningTestnet:
                 await testnet.describe(member)
             ).get("ready"):
                 await trio.sleep(0.1)
+
+    async def launch(self, name: str, python: list[str]) -> processes.ProcessRecord:
+        """Start it, and wait for nothing."""
+        member = self.member(name)
+        module = "hushcast_directory" if member.role == "directory" else "hushcast_node"
+        command = [*python, "-m", module, member.config]
+        return await processes.launch(name, command, Path(member.config).parent / "log")
 
 
 def _lines(path: Path) -> list[dict]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -39,12 +40,7 @@ def net(running_testnet: Any, tmp_path: Path) -> Iterator[Any]:
 def state(net: Any, name: str) -> tuple[int, int]:
     """Return the version of a state, and how many records it has that only the next release knows."""
     with closing(sqlite3.connect(Path(net.member(name).state) / DATABASE)) as database:
-        tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        later = sum(
-            database.execute(f'SELECT count(*) FROM "{table}" WHERE kind = ?', ("later",)).fetchone()[0]
-            for table in tables
-            if any(row[1] == "kind" for row in database.execute(f'PRAGMA table_info("{table}")'))
-        )
+        later = database.execute("SELECT count(*) FROM records WHERE kind = 'later'").fetchone()[0]
         return int(database.execute("PRAGMA user_version").fetchone()[0]), later
 
 
@@ -59,7 +55,7 @@ async def test_the_newer_of_library_and_daemon_is_understood(
     sockets = {name: str(net.socket(name)) for name in ("client-1", "client-2")}
     ids: list[str] = []
     reading = await trio.lowlevel.open_process(
-        program(programs, str(READING), "trio", sockets["client-1"], TOPIC), stdout=-1
+        program(programs, str(READING), "trio", sockets["client-1"], TOPIC), stdout=subprocess.PIPE
     )
     assert reading.stdout is not None
     lines = reading.stdout

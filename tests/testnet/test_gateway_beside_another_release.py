@@ -25,17 +25,11 @@ READ, RETAINED = "home/read", "home/retained"
 
 def start_as(house: House, release: Path | None) -> None:
     """Start a gateway from the sources of a release, or from these; return when clients can connect."""
-    if release is None:
-        house.start()
-        return
-    log = Path(house.member.config).parent / "log"
     command = program(release, "-m", *run_by("gateway"), house.member.config)
 
     async def start() -> None:
-        await processes.launch(house.member.name, command, log)
-        with trio.fail_after(gateways.READY_WITHIN):
-            while not await gateways.serves(house.member):  # noqa: ASYNC110 - another process makes it
-                await trio.sleep(gateways.LOOK_EVERY)
+        await processes.launch(house.member.name, command, Path(house.member.config).parent / "log")
+        await gateways.until_ready(house.member)
 
     trio.run(start)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
-from typing import ClassVar, NoReturn, Self
+from collections.abc import Callable, Collection
+from typing import ClassVar, NoReturn, Self, TypeVar
 
 from nacl.public import PrivateKey
 from nacl.signing import SigningKey
+
+T = TypeVar("T")
 
 Randomness = Callable[[int], bytes]
 """Gives that many random bytes: `os.urandom` in daemons, a seeded stream in simulations."""
@@ -16,6 +18,24 @@ Randomness = Callable[[int], bytes]
 def uniform(randomness: Randomness, low: float, high: float) -> float:
     """Draw a number between `low` and `high`."""
     return low + (high - low) * int.from_bytes(randomness(7), "big") / 2**56
+
+
+def below(randomness: Randomness, bound: int) -> int:
+    """Draw a whole number from 0 to `bound` - 1."""
+    # 64 bits over the bound make the bias of the remainder smaller than 2^-64.
+    size = (bound.bit_length() + 64 + 7) // 8
+    return int.from_bytes(randomness(size), "big") % bound
+
+
+def sample(randomness: Randomness, items: Collection[T], count: int) -> list[T]:
+    """Draw `count` different items, or all if there are fewer, in random order."""
+    pool = list(items)
+    drawn: list[T] = []
+    while pool and len(drawn) < count:
+        index = below(randomness, len(pool))
+        pool[index], pool[-1] = pool[-1], pool[index]
+        drawn.append(pool.pop())
+    return drawn
 
 
 class Secret:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.secrets import Randomness, below
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_lists import CoverLists
-from hushcast_protocol.cover.random_order import below
 
-CHANGED_AFTER = (
-    30 * 86_400
-)  # seconds between changes at least: who loses letters does not make chains change often
+# Seconds between changes at least: who loses letters does not make chains change often.
+CHANGED_AFTER = 30 * 86_400
 PORTER_AWAY = 86_400  # seconds on end that a porter is out of reach before another is drawn
 
 
@@ -73,4 +71,4 @@ class CoverChain:
 
 
 def _one(relays: Collection[RelayId], randomness: Randomness) -> RelayId:
-    return sorted(relays)[below(len(relays), randomness)]
+    return sorted(relays)[below(randomness, len(relays))]

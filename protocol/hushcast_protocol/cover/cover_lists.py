@@ -14,9 +14,8 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letters import Stage
 
-LISTED_FOR = (
-    30  # days that a relay was listed for before it may be on a list: nobody joins for a value he saw
-)
+# Days that a relay was listed for before it may be on a list: nobody joins for a value he saw.
+LISTED_FOR = 30
 _ABLE = 3  # times the width: with fewer relays lists and porters would be the same few
 
 

@@ -6,11 +6,10 @@ from collections.abc import Collection
 
 from hushcast_protocol.base.errors import AuthenticationError, Refusal
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import ParcelKey, Randomness
+from hushcast_protocol.base.secrets import ParcelKey, Randomness, sample
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import LATE_FOR, CoverRules
 from hushcast_protocol.cover.letters import OpenedLetter, Stage, open_letter
-from hushcast_protocol.cover.random_order import shuffled
 
 MAX_LETTERS_REMEMBERED = 250_000  # letters; 10,000 daemons on lists of 8 are 225,000 in `LATE_FOR` rounds
 
@@ -61,5 +60,5 @@ class LetterBatch:
     def end_round(self, now: int, randomness: Randomness) -> list[OpenedLetter]:
         """Return all letters of the round that ends, in random order; forget those too old to be taken."""
         self._seen = {name: last for name, last in self._seen.items() if last >= now}
-        passed, self._held = shuffled(self._held, randomness), []
+        passed, self._held = sample(randomness, self._held, len(self._held)), []
         return passed

@@ -7,14 +7,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.secrets import Randomness
-from hushcast_protocol.cover.cover_rules import AT_ONCE_A_ROUND, HELD_FOR, LETTERS_A_ROUND, CoverRules
+from hushcast_protocol.base.secrets import Randomness, below, sample
+from hushcast_protocol.cover.cover_rules import AT_ONCE_A_ROUND, LETTERS_A_ROUND, CoverRules
 from hushcast_protocol.cover.letters import MAX_LETTER_BODY, NUMBER, LetterContent, LetterKind
-from hushcast_protocol.cover.random_order import below, shuffled
 
-MAX_UNDER_COVER = (
-    256  # messages of one daemon that wait for a letter or a receipt; 1 MB; a day's letters are 576
-)
+# Messages of one daemon that wait for a letter or a receipt: 1 MB. A day's letters are 576.
+MAX_UNDER_COVER = 256
 RECEIPT_ROUNDS = 4  # rounds from the one in which a letter is due to its receipt; then the message goes anew
 LOOP_EVERY = 8  # empty letters: one of so many asks to be listed, so that loss is known before it matters
 LOOPS = 40  # letters that are looked back at; with half of them lost by chance, more than half are lost
@@ -60,15 +58,14 @@ class LetterRounds:
             raise Refusal(f"a message under cover has 1 to {MAX_LETTER_BODY} bytes when it is sealed")
         if len(self._messages) >= MAX_UNDER_COVER:
             raise Refusal("too many messages wait for a letter: publish later")
-        retries = HELD_FOR // self._rules.round_seconds
-        self._messages.append(_Covered(body, is_held, now + retries * (2 if is_held else 1)))
+        self._messages.append(_Covered(body, is_held, now + self._rules.held_rounds * (2 if is_held else 1)))
 
     def letters(self, now: int) -> list[PlannedLetter]:
         """Return the four letters of a round in random order: what waits longest goes first."""
         self._look_back(now)
         planned = [self._letter(now, is_held=False) for _ in range(AT_ONCE_A_ROUND)]
         planned += [self._letter(now, is_held=True) for _ in range(LETTERS_A_ROUND - AT_ONCE_A_ROUND)]
-        return shuffled(planned, self._randomness)
+        return sample(self._randomness, planned, len(planned))
 
     def note_listed(self, numbers: Collection[bytes]) -> None:
         """Take a third's list: what is on it is done."""
@@ -93,7 +90,7 @@ class LetterRounds:
         return len(self._came_back) == LOOPS and 2 * sum(self._came_back) < LOOPS
 
     def _letter(self, now: int, is_held: bool) -> PlannedLetter:
-        due = now + (below(self._rules.held_rounds, self._randomness) + 1 if is_held else 0)
+        due = now + (below(self._randomness, self._rules.held_rounds) + 1 if is_held else 0)
         number = self._randomness(NUMBER)
         for message in self._messages:
             if message.number is None and message.is_held == is_held:
@@ -120,5 +117,5 @@ class LetterRounds:
 
 def empty_content(randomness: Randomness, number: bytes | None = None) -> LetterContent:
     """Draw what an empty letter holds, a daemon's or a porter's: in one of eight a loop."""
-    kind = LetterKind.EMPTY if below(LOOP_EVERY, randomness) else LetterKind.LOOP
+    kind = LetterKind.EMPTY if below(randomness, LOOP_EVERY) else LetterKind.LOOP
     return LetterContent(number or randomness(NUMBER), kind)

@@ -16,9 +16,8 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
 
 LETTER = 4096  # bytes at the porter; at each stage behind it shorter by `LAYER`
-_HEAD = struct.Struct(
-    f">{DIGEST}sQ32s"
-)  # what binds it, the round in which it is due, the relay to pass it to
+# What binds it, the round in which it is due, the relay to pass it to.
+_HEAD = struct.Struct(f">{DIGEST}sQ32s")
 LAYER = SEALED_BOX + _HEAD.size  # bytes
 _CONTENT = struct.Struct(">8sBH")  # number, kind, bytes of the body
 NUMBER = 8  # random bytes that a letter is listed by
@@ -34,9 +33,8 @@ class Stage(IntEnum):
 
 
 CONTENT = LETTER - len(Stage) * LAYER  # bytes inside all seals
-MAX_LETTER_BODY = (
-    CONTENT - _CONTENT.size
-)  # bytes of a sealed message in a letter; more would show by its size
+# Bytes of a sealed message in a letter; more would show by its size.
+MAX_LETTER_BODY = CONTENT - _CONTENT.size
 
 
 class LetterKind(IntEnum):

@@ -6,10 +6,9 @@ import heapq
 from collections.abc import Callable
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.secrets import Randomness, below, sample
 from hushcast_protocol.cover.cover_rules import LETTERS_A_ROUND, PASSED_A_ROUND, CoverRules
 from hushcast_protocol.cover.letters import OpenedLetter
-from hushcast_protocol.cover.random_order import below, shuffled
 
 MAX_LETTERS_WAITING = 640  # of one daemon; 2.5 MB: 576 come in a day of rounds of 600 s, all held at the most
 SERVED_FOR = 2 * 86_400  # seconds at least that letters pass for a daemon that is away
@@ -29,9 +28,9 @@ class PorterQueue:
         self._waiting: list[tuple[int, bytes, OpenedLetter]] = []
         self._came = (now, 0)  # the round in which letters came last, and how many
         self._last_there = now
-        self.begins = now + below(rules.held_rounds, randomness)
+        self.begins = now + below(randomness, rules.held_rounds)
         """The first round in which letters are passed; the daemon is told, and sends empty ones before."""
-        more = below(SERVED_MORE // rules.round_seconds + 1, randomness)
+        more = below(randomness, SERVED_MORE // rules.round_seconds + 1)
         self._patience = SERVED_FOR // rules.round_seconds + more
 
     def __len__(self) -> int:
@@ -72,4 +71,4 @@ class PorterQueue:
         while self._waiting and self._waiting[0][0] <= now and len(passed) < PASSED_A_ROUND:
             passed.append(heapq.heappop(self._waiting)[2].inside)
         passed += [empty() for _ in range(PASSED_A_ROUND - len(passed))]
-        return shuffled(passed, self._randomness)
+        return sample(self._randomness, passed, len(passed))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import deque
 
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.secrets import Randomness, sample
 from hushcast_protocol.cover.letters import NUMBER
-from hushcast_protocol.cover.random_order import shuffled
 
 BLOCK = 4096  # bytes
 LISTED_A_ROUND = BLOCK // NUMBER  # numbers of letters
@@ -30,7 +29,7 @@ class ReceiptList:
         count = min(LISTED_A_ROUND, len(self._waiting))
         listed = [self._waiting.popleft() for _ in range(count)]
         listed += [self._randomness(NUMBER) for _ in range(LISTED_A_ROUND - count)]
-        return b"".join(shuffled(listed, self._randomness))
+        return b"".join(sample(self._randomness, listed, len(listed)))
 
 
 def listed_numbers(block: bytes) -> frozenset[bytes]:

@@ -62,10 +62,8 @@ def cover_figures(scene: CollusionScene, progress: Callable[[str], None]) -> lis
 def _lines(seed: int) -> Iterator[CoverFigure]:
     for fault in PlantedFault:
         network, sent = published(0.01 if fault == PlantedFault.NONE else 0.0, seed, fault)
-        busy, idle = (
-            [one for one in daemon.seen if _BEFORE <= one.round - network.first < _BEFORE + _BUSY]
-            for daemon in network.daemons[:2]
-        )
+        rounds = range(network.first + _BEFORE, network.first + _BEFORE + _BUSY)
+        busy, idle = (daemon.seen_in(rounds) for daemon in network.daemons[:2])
         apart = told_apart(idle, busy)
         if fault == PlantedFault.NONE:
             yield CoverFigure("lines: busy and idle told apart (AUC)", apart, 0.5, 0.55)

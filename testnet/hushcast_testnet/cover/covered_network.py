@@ -64,6 +64,10 @@ class CoveredDaemon:
     seen: list[LetterSight] = field(default_factory=list)
     is_there: bool = True
 
+    def seen_in(self, rounds: range) -> list[LetterSight]:
+        """Return the letters that were seen at its line in some rounds."""
+        return [one for one in self.seen if one.round in rounds]
+
 
 @dataclass
 class _CoveredRelay:
