@@ -29,7 +29,7 @@ from hushcast_protocol.content.bodies import fingerprint
 from hushcast_protocol.content.topics import Interest, Topic
 
 MAX_AT_ONCE = 64  # messages in one piece to an application that sets no window
-MAX_PIECE = 512 * 1024  # bytes of payloads in one piece: escaped in JSON they take six times that, and 10 ms
+MAX_PIECE = 256 * 1024  # bytes of payloads in one piece: escaped in JSON they take six times that, and 5 ms
 COVERAGE_EVERY = 30.0  # seconds between looks for a change of coverage
 
 

@@ -7,6 +7,9 @@ import trio
 from hushcast_protocol.base.errors import DecodeError
 
 
+PIECE = 65_536  # bytes read or written at once: memory of that size is at hand, megabytes are mapped anew
+
+
 class Lines:
     """Reads and writes lines; a line over `limit` bytes is a `DecodeError`."""
 
@@ -22,7 +25,7 @@ class Lines:
             self._searched = len(self._buffer)
             if self._searched > self._limit:
                 raise DecodeError(f"a line has over {self._limit} bytes")
-            data = await self._stream.receive_some(65536)
+            data = await self._stream.receive_some(PIECE)
             if not data:
                 return None
             self._buffer += data
@@ -32,5 +35,7 @@ class Lines:
         return line
 
     async def write(self, line: bytes) -> None:
-        """Send one line."""
-        await self._stream.send_all(line + b"\n")
+        """Send one line, the largest in several steps: others have their turn between."""
+        for begin in range(0, len(line) + 1, PIECE):
+            end = b"\n" if begin + PIECE > len(line) else b""
+            await self._stream.send_all(line[begin : begin + PIECE] + end)
