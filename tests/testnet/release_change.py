@@ -28,13 +28,6 @@ async def hushcast_of(release: Path | None, *arguments: str, code: int = 0) -> s
     return told
 
 
-async def end(net: Any, name: str, kill: bool = False) -> None:
-    """End a program as its operator does, or by SIGKILL."""
-    process = processes.find(name, net.pid(name))
-    assert process is not None
-    await (processes.kill if kill else processes.stop)([process])
-
-
 async def begin_and_kill(net: Any, name: str, release: Path | None, after: float) -> None:
     """Start a program that does not run as a release, and kill it so many seconds later, wherever it is."""
     process = await net.launch(name, program(release))
@@ -45,5 +38,5 @@ async def begin_and_kill(net: Any, name: str, release: Path | None, after: float
 async def restart_as(net: Any, name: str, release: Path | None) -> None:
     """Start a program from the sources of a release, or from these; end it before, where it runs."""
     if testnet.holder(Path(net.member(name).state)) is not None:
-        await end(net, name)
+        await net.end(name)
     await net.start(name, program(release))

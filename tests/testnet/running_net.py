@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -117,14 +116,15 @@ class RunningTestnet:
         if not keep:
             await self.forget(topic, name)
 
-    async def restart(self, name: str, number: signal.Signals) -> None:
-        """End a daemon or the directory, start it again with its configuration, wait until it is ready."""
+    async def end(self, name: str, *, by_kill: bool = False) -> None:
+        """End a daemon or the directory as its operator does, or by SIGKILL."""
         process = processes.find(name, self.pid(name))
         assert process is not None
-        processes.send([process], number)
-        with trio.fail_after(30):
-            while processes.is_running(process):  # noqa: ASYNC110 - another process makes it true
-                await trio.sleep(0.05)
+        await (processes.kill if by_kill else processes.stop)([process])
+
+    async def kill_and_restart(self, name: str) -> None:
+        """Kill a daemon or the directory, start it again with its configuration, wait until it is ready."""
+        await self.end(name, by_kill=True)
         await self.start(name, [sys.executable])
 
     async def start(self, name: str, python: list[str]) -> None:

@@ -13,14 +13,14 @@ from typing import Any
 import next_release
 import pytest
 import trio
-from release_change import begin_and_kill, end, hushcast_of, program, restart_as
+from release_change import begin_and_kill, hushcast_of, program, restart_as
+from running_net import LONG_EPOCH
 
 import hushcast
 from hushcast_runtime.storage.state_layout import DATABASE
 
 pytestmark = pytest.mark.processes
 
-EPOCH = 10  # seconds
 TOPIC = "beside another release"
 USAGE = 2  # the exit code of what a person has to change
 READING = Path(__file__).with_name("reading_program.py")
@@ -33,7 +33,8 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def net(running_testnet: Any, tmp_path: Path) -> Iterator[Any]:
-    with running_testnet(tmp_path, 3, 2, "tcp", EPOCH) as running:
+    # A day of seconds would end while a relay is away, and with it all that waits there for its top relays.
+    with running_testnet(tmp_path, 3, 2, "tcp", LONG_EPOCH) as running:
         yield running
 
 
@@ -97,10 +98,10 @@ async def test_the_way_back_loses_nothing(net: Any, release: Path) -> None:
     kept.add(await net.publish("client-2", topic, "by the next release"))
     async with hushcast.connect(net.socket("client-2")) as daemon:  # killed before any relay can have it
         kept |= {(await daemon.enqueue(topic, f"waiting {number}")).id for number in range(20)}
-        await end(net, "client-2", kill=True)
+        await net.end("client-2", by_kill=True)
     for name in names:
         if name != "client-2":
-            await end(net, name)
+            await net.end(name)
         config = net.member(name).config
         what = "directory" if name == "directory" else "node"
         refused = " ".join((await hushcast_of(None, "run", what, "--config", config, code=USAGE)).split())
@@ -126,14 +127,14 @@ async def test_an_upgrade_that_is_killed_again_and_again_loses_nothing(net: Any,
     topic, upgraded = "killed", ("client-2", *net.relays[:2])
     away = net.relays[2]
     async with net.listening("client-1", topic) as ear:
-        await end(net, away, kill=True)
+        await net.end(away, by_kill=True)
         async with hushcast.connect(net.socket("client-2")) as daemon:
             sent = {(await daemon.enqueue(topic, "x" * 1000)).id for _ in range(200)}
             await trio.sleep(2)
             sent |= {(await daemon.enqueue(topic, "y" * 1000)).id for _ in range(50)}
-            await end(net, "client-2", kill=True)
+            await net.end("client-2", by_kill=True)
         for name in net.relays[:2]:
-            await end(net, name, kill=True)
+            await net.end(name, by_kill=True)
         for name in upgraded:
             for number in range(1, 9):  # it is ready within a second
                 await begin_and_kill(net, name, release, number / 8)

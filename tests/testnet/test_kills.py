@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
 from collections import Counter
 from typing import Any
 
@@ -95,7 +94,7 @@ async def test_nothing_durable_is_lost_and_nothing_acknowledged_comes_again(
                 if number % 3 == 2:
                     application.kill()
                 else:
-                    await net.restart((SUBSCRIBER, PUBLISHER)[number % 3], signal.SIGKILL)
+                    await net.kill_and_restart((SUBSCRIBER, PUBLISHER)[number % 3])
             publishing.cancel_scope.cancel()
         with trio.move_on_after(ARRIVES_WITHIN):
             while press.queued - application.shown.keys():  # noqa: ASYNC110 - as above
