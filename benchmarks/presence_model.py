@@ -2,9 +2,13 @@
 
 Relays are up and away for times that are drawn exponentially, and everybody sees in which epochs each is up.
 Colluders see whether the subscriber is there while one of them watches: at the top of the tree that leads to
-its mailbox, or as its host. So they do in the tree, whatever its root: beside a relay that lost its seat they
-are told so, when the subscriber is there. The topic is known and has no other subscriber, so that one day is
-tied to the next. A relay is named when, by what was seen, it is the subscriber with 90 %.
+its mailbox, or as its host. In the tree, whatever its root, they see when they are told of the next day, and
+of another host; as trees were mended before, beside a relay that lost its seat in each epoch. The topic is
+known and has no other subscriber, so that one day is tied to the next, and its probes are read. A relay is
+named when, by what was seen, it is the subscriber with 90 %.
+
+A second table is of what it costs that nobody is told again: how many relays have no lease when a message is
+dropped there, and how many messages are lost.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.overlay.renewals import RENEWS_FROM, next_renewal
 
 RELAYS = 500
 TOPS = 22  # of a tree of so many
@@ -24,8 +29,14 @@ SURE = 0.9
 
 SEAT_LOST = 3  # epochs away after which a relay loses its seat
 
+AWAY_EPOCHS = 2  # that the first host is away until the second is used
+PROBES = 24  # of a subscription in an epoch, each at two origins
+ORIGINS = 2
+LED_DAYS = 20  # days over which it is counted who has a lease
+
 Watch = Callable[[np.random.Generator, np.ndarray, float], np.ndarray]
-"""Draws in which epochs colluders watch, by those in which others are up; they are a share of the relays."""
+"""Draws in which epochs colluders watch, by those in which honest relays are up, the first of them the
+subscriber; colluders are a share of the relays."""
 
 
 def _days(up: np.ndarray) -> int:
@@ -61,9 +72,80 @@ def _a_tree_mended_each_epoch(rng: np.random.Generator, up: np.ndarray, bad: flo
     return np.concatenate([np.zeros(SEAT_LOST, bool), lost.any(axis=0)])
 
 
-def _a_tree_told_once_a_day(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
-    """All relays of a tree are told of the next day, at a moment of the subscription's own."""
-    return np.arange(up.shape[1]) % EPOCHS_A_DAY == EPOCHS_A_DAY // 2 + rng.integers(EPOCHS_A_DAY // 4)
+def _until_back(watched: np.ndarray, me: np.ndarray, begin: int) -> None:
+    """Watch from an epoch on until the subscriber is there."""
+    back = np.flatnonzero(me[begin:])
+    watched[begin : begin + int(back[0]) + 1 if len(back) else None] = True
+
+
+def _a_day_told_in_its_time_or_when_back(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
+    """All relays of a tree are told of the next day, at a moment that they know, or as soon as can be."""
+    watched = np.zeros(up.shape[1], bool)
+    moment = EPOCHS_A_DAY // 2 + int(rng.integers(EPOCHS_A_DAY // 4))
+    for begin in range(moment, up.shape[1], EPOCHS_A_DAY):
+        _until_back(watched, up[0], begin)
+    return watched
+
+
+def told_at(rng: np.random.Generator, me: np.ndarray, day: int) -> int | None:
+    """Draw the epoch in which a subscriber tells of the next day, as daemons do; `None`: not before it."""
+    moment, end = (day + RENEWS_FROM) * EPOCHS_A_DAY, (day + 1) * float(EPOCHS_A_DAY)
+    while end - (moment := next_renewal(moment, end, rng.random())) > 1 / 60:
+        if me[int(moment)]:
+            return int(moment)
+    return None
+
+
+def _a_day_told_at_a_drawn_moment(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
+    """All relays of a tree are told of the next day at a moment drawn anew; or, too late, when it is back."""
+    watched = np.zeros(up.shape[1], bool)
+    for day in range(_days(up)):
+        if (moment := told_at(rng, up[0], day)) is not None:
+            watched[moment] = True
+        elif day + 1 < _days(up):
+            _until_back(watched, up[0], (day + 1) * EPOCHS_A_DAY)
+    return watched
+
+
+def _away(up: np.ndarray) -> list[tuple[int, int]]:
+    """Return from when to when one relay is away, each time for longer than the second host waits."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[True], up, [True]]).astype(int)))
+    times = zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+    return [(begin, end) for begin, end in times if end - begin > AWAY_EPOCHS]
+
+
+def _two_hosts(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
+    first_is_bad, second_is_bad = rng.random(2) < bad
+    watched = np.full(up.shape[1], first_is_bad)
+    if second_is_bad:
+        for begin, end in _away(up[rng.integers(1, len(up))]):
+            watched[begin + AWAY_EPOCHS : end] = True
+    return watched
+
+
+def _another_host_told(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
+    """Top relays are told of the second host, and of the first again when it is back."""
+    watched = np.zeros(up.shape[1], bool)
+    if rng.random() < (1 - bad) ** TOPS:
+        return watched
+    me = up[0]
+    for begin, end in _away(up[rng.integers(1, len(up))]):
+        there = np.flatnonzero(me[begin + AWAY_EPOCHS : end])
+        watched[begin + AWAY_EPOCHS : begin + AWAY_EPOCHS + int(there[0]) + 1 if len(there) else end] = True
+        if len(there):
+            _until_back(watched, me, end)
+    return watched
+
+
+def _probes(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
+    return rng.random(up.shape[1]) < 1 - (1 - bad) ** (ORIGINS * PROBES)
+
+
+def _together(*watches: Watch) -> Watch:
+    def watch(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
+        return np.logical_or.reduce([one(rng, up, bad) for one in watches])
+
+    return watch
 
 
 KINDS: dict[str, Watch] = {
@@ -72,7 +154,15 @@ KINDS: dict[str, Watch] = {
     "a host that stays": _a_host_that_stays,
     "a host a day": _a_host_a_day,
     "a tree mended each epoch": _a_tree_mended_each_epoch,
-    "a tree told once a day": _a_tree_told_once_a_day,
+    "its probes": _probes,
+    "a next day told in its time, or when back": _a_day_told_in_its_time_or_when_back,
+    "a next day told at a drawn moment": _a_day_told_at_a_drawn_moment,
+    "another host told": _another_host_told,
+    "two hosts": _two_hosts,
+    "two hosts, and next days": _together(_two_hosts, _a_day_told_at_a_drawn_moment),
+    "two hosts, next days and other hosts": _together(
+        _two_hosts, _a_day_told_at_a_drawn_moment, _another_host_told
+    ),
 }
 
 
@@ -102,8 +192,38 @@ def named(watch: Watch, bad: float, trials: int) -> dict[int, float]:
     return {days: count / trials for days, count in found.items()}
 
 
+def without_lease(is_told_again: bool) -> float:
+    """Return the share of relays, of those that are up in an epoch, that have no lease then.
+
+    All that are up are told of a day, once; or, each epoch again, those that were not.
+    """
+    rng = np.random.default_rng(2)
+    up = presence(rng, RELAYS, (LED_DAYS + 1) * EPOCHS_A_DAY)
+    always = np.ones(up.shape[1], bool)
+    lacking = there = 0
+    for day in range(LED_DAYS):
+        moment = told_at(rng, always, day)
+        known = up[:, moment].copy()
+        for epoch in range((day + 1) * EPOCHS_A_DAY, (day + 2) * EPOCHS_A_DAY):
+            lacking += int((up[:, epoch] & ~known).sum())
+            there += int(up[:, epoch].sum())
+            if is_told_again:
+                known |= up[:, epoch]
+    return lacking / there
+
+
+def _print_leases() -> None:
+    heads = ("who was away is told", "relays without a lease", "lost of a copy", "of both", "handed on: both")
+    print(f"| {' | '.join(heads)} |")
+    print("|---|---|---|---|---|")
+    for what, again in (("each epoch", True), ("of the next day", False)):
+        lacking = without_lease(again)
+        both = f"{lacking**ORIGINS:.2%} | {lacking ** (4 * ORIGINS):.5%}"
+        print(f"| {what} | {lacking:.1%} | {lacking:.1%} | {both} |")
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=200)
     trials: int = parser.parse_args().trials
@@ -113,6 +233,8 @@ def main() -> None:
         for what, watch in KINDS.items():
             shares = " | ".join(f"{share:.0%}" for share in named(watch, bad, trials).values())
             print(f"| {bad:.0%} | {what} | {shares} |", flush=True)
+    print()
+    _print_leases()
 
 
 if __name__ == "__main__":

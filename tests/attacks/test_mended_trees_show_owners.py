@@ -1,34 +1,65 @@
-"""Relays see when a tree is mended, and so when the owner of a box is there: a hole that is open.
+"""What relays are told of a tree after its installation does not depend on whether its owner is there.
 
-A relay that lost its seat is known to all by the rosters. Those beside it are told by the owner, through the
-host, at the next mending: or when the owner is back. What the host answers hides nothing of that.
+A relay that lost its seat, or came back, is known to all by the rosters. Those beside it, and itself, were
+told by the owner, through the host, at the next mending: or when the owner was back. What a host answers
+hides nothing of that. The next day is told at a moment that is drawn anew, not when the owner is back.
 """
 
 from __future__ import annotations
 
 import pytest
 import trio
-from hosted_network import subscribed
-from small_network import EPOCH_SECONDS, small_network
+from hosted_network import box_of, subscribed
+from small_network import DAY_SECONDS, EPOCH_SECONDS, Node, SmallNetwork, small_network, until
+
+from hushcast_overlay.routes.owned_boxes import ATTACH_WITHIN
+from hushcast_overlay.routes.upkeep import RESUME_WITHIN
+
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.slow
+async def told_of_two_days(net: SmallNetwork) -> Node:
+    """Have a subscription told of today and tomorrow; return a relay beside which others stand."""
+    subscriber = net.clients[0]
+    await subscribed(subscriber)
+    route = subscriber.route()
+    await until(lambda: len(route.planned) == 2, DAY_SECONDS, "tomorrow is told")
+    tree = route.on(net.calendar.day(net.now))[0].installation.tree
+    hosts = box_of(subscriber).hosts.relays
+    await trio.sleep(EPOCH_SECONDS)
+    return next(
+        net.relay(relay)
+        for relay in tree.parents
+        if relay not in hosts and (tree.children.get(relay) or tree.parents[relay] is not None)
+    )
+
+
 @pytest.mark.parametrize("is_there", [True, False])
-async def test_relays_beside_one_that_left_are_told_when_the_owner_is_there(is_there: bool) -> None:
+async def test_relays_beside_one_that_leaves_and_itself_are_told_nothing(is_there: bool) -> None:
     async with small_network(relays=8) as net:
-        subscriber = net.clients[0]
-        await subscribed(subscriber)
-        (planned,) = subscriber.route().planned.values()
-        above = planned.installation.tree.parents
-        leaf = next(relay for relay in net.relays if above.get(relay.id) is not None)
-        await trio.sleep(2 * EPOCH_SECONDS)
+        subscriber, relay = net.clients[0], await told_of_two_days(net)
         if not is_there:
             await subscriber.stop()
         told = net.count("parcels_opened")
-        await leaf.stop()
-        await trio.sleep(9 * EPOCH_SECONDS)
-        assert (net.count("parcels_opened") > told) == is_there
+        await relay.stop()
+        await trio.sleep(7 * EPOCH_SECONDS)
+        await relay.start()
+        await trio.sleep(3 * EPOCH_SECONDS)
         if not is_there:
             await subscriber.start()
-            await trio.sleep(2 * EPOCH_SECONDS)
-            assert net.count("parcels_opened") > told
+            await trio.sleep(EPOCH_SECONDS)
+        assert net.count("parcels_opened") == told
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_who_comes_back_does_not_tell_of_the_next_day_at_once(seed: int) -> None:
+    async with small_network(relays=5, clients=1, seed=seed) as net:
+        subscriber = net.clients[0]
+        await subscribed(subscriber)
+        await subscriber.stop()
+        await trio.sleep(12 * EPOCH_SECONDS)
+        await subscriber.start()
+        told = net.count("parcels_opened")
+        await trio.sleep(ATTACH_WITHIN + RESUME_WITHIN + EPOCH_SECONDS / 2)
+        assert net.count("parcels_opened") == told
+        await until(lambda: len(subscriber.route().planned) == 2, DAY_SECONDS / 3, "tomorrow is told")

@@ -6,7 +6,6 @@ It sees how many trees it is at the top of: these leases lead to hosts.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import pytest
 import trio
@@ -19,7 +18,6 @@ from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.hops import is_host
 from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.tree import (
-    BROKEN,
     LEAST_LEAVING,
     MOST_LEAVING,
     STRAINED,
@@ -107,49 +105,48 @@ async def test_a_restart_forgets_no_roster_that_is_held() -> None:
 
 
 async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() -> None:
-    """What the directory says for long is believed; when it is honest again, trees become as planned."""
+    """What the directory says for long is believed of the next day; when it is honest again, it heals."""
     async with small_network(relays=RELAYS, clients=3) as net:
         mole = net.relays[5]
         directory = Directory(net, mole)
         before = await subscribed(net, mole)
+        today = net.calendar.day(net.now)
         # The mole serves its own descriptor to the end; the others go on registering and are not listed.
-        directory.short = MAX_HELD + UNSEAT_AFTER + 8
-        await trio.sleep((MAX_HELD + 1) * EPOCH_SECONDS)
-        assert trees(net) == before
-        sizes = []
-        while directory.short > 0:
-            await trio.sleep(EPOCH_SECONDS)
-            sizes.append(max(len(tree.parents) for tree in trees(net)))
-        assert min(sizes) == 1
-        for large, small in pairwise(sizes):
-            assert small >= large - max(LEAST_LEAVING, large // MOST_LEAVING)
-        await trio.sleep(4 * EPOCH_SECONDS)
-        for tree in trees(net):
+        directory.short = MAX_HELD + UNSEAT_AFTER + 12
+        await net.sleep_until(net.calendar.day_start(today + 1) - 1)
+        assert directory.short <= 0
+        routes = [client.route(topic) for client, topic in zip(net.clients, TOPICS, strict=True)]
+        assert [route.on(today)[0].installation.tree for route in routes] == before
+        least = net.seats - max(LEAST_LEAVING, net.seats // MOST_LEAVING)
+        sizes = [len(route.on(today + 1)[0].installation.tree.parents) for route in routes]
+        assert min(sizes) == least
+        await net.sleep_until(net.calendar.day_start(today + 2) + 2 * EPOCH_SECONDS)
+        for route in routes:
+            tree = route.on(today + 2)[0].installation.tree
             assert len(tree.parents) == net.seats
             assert strain(tree, net.profile.depth) < STRAINED
-            tops = tree.children[None]
-            assert 3 <= len(tops) <= branching(RELAYS, net.profile.depth)
+            assert 3 <= len(tree.children[None]) <= branching(RELAYS, net.profile.depth)
         ears = [await client.listen(topic) for client, topic in zip(net.clients, TOPICS, strict=True)]
-        await trio.sleep(2 * EPOCH_SECONDS)
         for topic, ear in zip(TOPICS, ears, strict=True):
             await net.clients[0].daemon.service.publish(topic, Content(b"x"))
             assert await ear.hears(1) == [b"x"]
 
 
-async def test_a_tree_broken_before_is_drawn_anew() -> None:
+async def test_a_tree_broken_before_is_drawn_anew_for_the_next_day() -> None:
     """As a daemon of before finds its trees that were all put under one relay."""
     async with small_network(relays=RELAYS, clients=1) as net:
         mole = net.relays[5]
         await net.clients[0].listen()
-        (planned,) = net.clients[0].route().planned.values()
+        route = net.clients[0].route()
+        (planned,) = route.planned.values()
         root = planned.installation.root
         assert isinstance(root, HostRoot)
         assert root.relay != mole.id
         everybody = {relay.id for relay in net.relays} - {root.relay}
         broken = Tree({relay: None if relay == mole.id else mole.id for relay in everybody})
         object.__setattr__(planned.installation, "tree", broken)
-        assert BROKEN <= strain(broken, net.profile.depth) < math.inf
-        await trio.sleep(EPOCH_SECONDS)
-        mended = next(iter(net.clients[0].route().planned.values())).installation.tree
-        assert strain(mended, net.profile.depth) == 1
-        assert net.each_seat_holds(1)
+        assert STRAINED <= strain(broken, net.profile.depth) < math.inf
+        await net.sleep_until(net.calendar.day_start(planned.installation.day + 1) - 1)
+        (tomorrow,) = route.on(planned.installation.day + 1)
+        assert strain(tomorrow.installation.tree, net.profile.depth) == 1
+        assert net.each_seat_holds(2)

@@ -162,8 +162,8 @@ def simulate(
 
     Counts how many of the (publication, subscriber) pairs were delivered, what was shown twice, and how many
     messages travelled against the ideal. Faults begin after the first tenth of the publications; without
-    --minutes half of these follow at once, and half two epochs later, when trees are repaired. With --k each
-    subscriber wants a cell of a map, small or large, and what too few want is shown wider, or not at all.
+    --minutes half of these follow at once, and half two epochs later, when other hosts are used. With --k
+    each subscriber wants a cell of a map, small or large; what too few want is shown wider, or not at all.
 
     \b
     Example:

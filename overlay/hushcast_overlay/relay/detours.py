@@ -4,16 +4,23 @@ A message whose next hop is away, or knows nothing of it, is handed to a random 
 of just those leases that it followed: it enters no other tree, and redundancy is paid on failure alone. How
 often, and for how long, `detour_pace` says. A lease whose next hop keeps saying that it knows nothing of it
 is pruned (threat model, rows 7 and 10).
+
+A drop that no lease leads on from here is handed on to a random relay, to up to three in turn, with the trunk
+among the tokens that it enters by: this relay may have been away when a tree was told, or be new.
+
+Either goes to relays that were listed before the day's trees were told, if there are any: others may have no
+lease, either.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from hushcast_overlay.relay.detour_pace import MAX_WALK, REST, DetourPace, DetourTurn
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop, HopMessage
@@ -29,6 +36,9 @@ from hushcast_runtime.storage.spool import Spool, SpooledMessage, SpoolMove
 PRUNE_AFTER = 8  # messages in a row that a next hop did not know; a tree being repaired causes a few at most
 MAX_STRANGERS = 4096  # (day, next hop, trunk) with such messages that are remembered; 0.5 MB
 MAX_DETOURS = 12  # relays that may in turn not know a message's tree: 1 in 4,000 if half of them do not
+# Relays that a drop without a lease is handed on to in turn: with one, drawn from all, a network that grew by
+# two thirds on a day lost a message in a hundred. No more: nobody may subscribe to it at all.
+HAND_ONS = 3
 MAX_TRIED = 4096  # messages and ways that did not lead on that are remembered; 0.5 MB
 
 
@@ -85,7 +95,7 @@ class Detours:
         for item in items:
             if (message := self._detour(hop, item.message)) is not None:
                 if message.day not in others_on:
-                    others_on[message.day] = self._others(message.day, hop, away)
+                    others_on[message.day] = _told(message.day, self._others(message.day, hop, away))
                 if not (others := others_on[message.day]):
                     continue
                 turn = self._pace.turn(message, hop, now) if hop in away else DetourTurn.GOES
@@ -112,7 +122,8 @@ class Detours:
 
     def with_room(self, day: int, size: int, away: Container[Hop]) -> list[Hop]:
         """Return a day's relays that are not `away` and whose share of the spool takes `size` bytes more."""
-        return [hop for hop in self._others(day, None, away) if self._spool.has_share(hop, size)]
+        relays = self._others(day, None, away)
+        return _told(day, {hop: since for hop, since in relays.items() if self._spool.has_share(hop, size)})
 
     def aside(self, send: HopMessage, others: Sequence[Hop]) -> HopMessage | None:
         """Return a message on a way around its next hop, whose share is full, by one of `others`.
@@ -132,12 +143,26 @@ class Detours:
         self._counters.add("messages_detoured")
         return HopMessage(others[place], message)
 
+    def elsewhere(self, drop: Message, away: Container[Hop]) -> HopMessage | None:
+        """Return a drop that leads nowhere here on its way to a random relay; none where there is no other.
+
+        It enters there as it did here: with all its tokens, but for the last of as many as there may be.
+        """
+        others = self.with_room(drop.day, len(drop.body), away)
+        if not others:
+            return None
+        self._counters.add("drops_handed_on")
+        tokens = (drop.tokens[0], *drop.tokens)[:MAX_TOKENS]
+        handed_on = Message(drop.id, drop.day, tokens, drop.trail, drop.body)
+        return HopMessage(others[self._env.below(len(others))], handed_on)
+
     async def unrouted(
         self, hop: Hop, items: Iterable[SpooledMessage], away: Container[Hop]
     ) -> list[tuple[Hop, SpooledMessage]]:
         """Take messages around a next hop that has no element for them; prune what it never knows."""
         on: list[SpooledMessage] = []
         ended: list[SpooledMessage] = []
+        lost = 0
         strange: list[Message] = []
         for item in items:
             if not self._spool.holds(item):
@@ -145,12 +170,17 @@ class Detours:
             message = item.message
             is_detour = len(message.tokens) > 1
             times = self._times(message.id, message.tokens[1] if is_detour else hop)
-            (ended if is_detour and times >= MAX_DETOURS else on).append(item)
+            is_drop = _is_handed_on(message)
+            is_over = is_detour and times >= (HAND_ONS if is_drop else MAX_DETOURS)
+            (ended if is_over else on).append(item)
+            lost += is_over and not is_drop
             if not is_detour and times == 1:  # it may come by again, and be as strange as before
                 strange.append(message)
-        self._counters.add("messages_lost_detour", len(ended))
+        self._counters.add("messages_lost_detour", lost)
         self._spool.done(ended)
         placed = await self.around(hop, on, away)
+        # No other relay is there for these; the drop itself waits for a lease a while.
+        self._spool.done(item for item in on if _is_handed_on(item.message) and self._spool.holds(item))
         for message in strange:
             await self._note_stranger((message.day, hop, message.tokens[0]))
         return placed
@@ -177,15 +207,18 @@ class Detours:
         tokens = (message.tokens[0], *bypasses)[:MAX_TOKENS]
         return Message(message.id, message.day, tokens, message.trail, message.body)
 
-    def _others(self, day: int, lost: Hop | None, away: Container[Hop]) -> list[Hop]:
-        """Return the relays that a message of a day, which is routed here, can go around by."""
+    def _others(self, day: int, lost: Hop | None, away: Container[Hop]) -> dict[Hop, int]:
+        """Return the relays that a message of a day, which is routed here, can go around by, and since when.
+
+        That is the epoch since which each is listed.
+        """
         near = self._shards.own(day)
         try:
-            relays = near.current().relays if near is not None else ()
+            relays = near.current().relays if near is not None else {}
         except Refusal:
-            return []
-        hops = (relay_hop(relay) for relay in relays if relay != self._relay)
-        return [hop for hop in hops if hop != lost and hop not in away]
+            return {}
+        hops = {relay_hop(id_): relay.since for id_, relay in relays.items() if id_ != self._relay}
+        return {hop: since for hop, since in hops.items() if hop != lost and hop not in away}
 
     def _times(self, message_id: bytes, way: bytes) -> int:
         """Count how often a message did not get on by one way."""
@@ -205,3 +238,17 @@ class Detours:
         elif pruned := await self._leases.prune(*followed):
             self._counters.add("leases_pruned", pruned)
             log.info("leases were pruned: their next hop knows nothing of them")
+
+
+def _is_handed_on(message: Message) -> bool:
+    """Tell whether it is a drop that led nowhere here: its trunk is a token that it enters by, too."""
+    return len(message.tokens) > 1 and message.tokens[1] == message.tokens[0]
+
+
+def _told(day: int, since: Mapping[Hop, int]) -> list[Hop]:
+    """Return those of some relays that were listed when a day's trees were told; else their older half."""
+    told = [hop for hop, epoch in since.items() if epoch <= (day - 1) * EPOCHS_A_DAY]
+    if told or not since:
+        return told
+    middle = sorted(since.values())[(len(since) - 1) // 2]
+    return [hop for hop, epoch in since.items() if epoch <= middle]

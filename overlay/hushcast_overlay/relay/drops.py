@@ -96,7 +96,9 @@ class Drops:
             return self._intake.settle(key) if is_over else self._intake.routed(key)
 
         if late is None:
-            _, is_held = await self._forwarding.route([message], ORIGIN, settle)
+            unrouted, is_held = await self._forwarding.route([message], ORIGIN, settle)
+            if unrouted and not is_held and self._awaits_routes:
+                await self._forwarding.hand_on(message)
         else:
             unrouted, is_held = await self._forwarding.route_late(message, late)
             self._counters.add("messages_routed_late", 0 if unrouted or is_held else 1)

@@ -195,6 +195,13 @@ class Forwarding:
             await trio.sleep(debt)
         return unrouted, is_held
 
+    async def hand_on(self, drop: Message) -> None:
+        """Send a drop that no lease leads on to another relay, which may have one."""
+        changes: list[Change] = []
+        if sends := self._placing.elsewhere(drop, self._next_hops.away):
+            self._send(self._spool.take(sends, changes), changes)
+            await self._next_hops.make_room()
+
     async def route_late(self, message: Message, hop: Hop) -> tuple[list[Message], bool]:
         """Route a drop again, as `route` does, to a next hop whose lease came after it.
 

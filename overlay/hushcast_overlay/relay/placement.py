@@ -13,6 +13,7 @@ from collections.abc import Container, Sequence
 
 from hushcast_overlay.relay.detours import Detours
 from hushcast_protocol.content.hops import Hop, HopMessage
+from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import Router
 from hushcast_protocol.overlay.hops import is_host, waits
 from hushcast_runtime.counters import Counters
@@ -71,6 +72,13 @@ class SpoolPlacement:
         if unsent:
             self._router.unsent(sends[0].message, unsent)
         return ways, is_held
+
+    def elsewhere(self, drop: Message, away: Container[Hop]) -> list[HopMessage]:
+        """Return where a drop that no lease leads on is sent, if there is room for it."""
+        if self._detours is None or not self._spool.takes(len(drop.body), 1):
+            return []
+        send = self._detours.elsewhere(drop, away)
+        return [send] if send is not None else []
 
     def _aside(self, send: HopMessage, others: Sequence[Hop]) -> HopMessage | None:
         return None if self._detours is None or is_host(send.hop) else self._detours.aside(send, others)

@@ -24,6 +24,7 @@ _KEPT_BOX = RecordKind(
     "was asked for, and whether it is to be forgotten",
     lifetime="until unsubscribed and its hosts have heard, or the last day for which it was used has lapsed",
 )
+_RENEWAL = 0.375
 _NAME = 16  # bytes of the name of what is wanted
 
 
@@ -49,7 +50,7 @@ class _StoredStanding(msgspec.Struct, frozen=True, array_like=True):
 
 class _StoredBox(msgspec.Struct, frozen=True, array_like=True):
     seed: Bytes32
-    renewal: float
+    renewal: float  # shares of a day before its end at which versions before install the next one
     hosts: list[_StoredHost]
     in_use: Counter
     away_since: float | None
@@ -66,7 +67,7 @@ def kept_box(name: bytes, box: RouteBox) -> Change:
     hosts = box.hosts
     stored = _StoredBox(
         box.seed.reveal(),
-        box.renewal,
+        _RENEWAL,
         [_StoredHost(host.relay, host.looked, host.lacking) for host in hosts.hosts],
         hosts.in_use,
         hosts.away_since,
@@ -98,7 +99,7 @@ async def load_boxes(store: Store) -> list[tuple[bytes, RouteBox]]:
         if any(host.lacking > GONE_AFTER for host in stored.hosts):
             raise DecodeError("a box has a host that should be gone")
         hosts = tuple([KnownHost(host.relay, host.looked, host.lacking) for host in stored.hosts])
-        box = RouteBox(Seed(stored.seed), stored.renewal, HostList(hosts, stored.in_use, stored.away_since))
+        box = RouteBox(Seed(stored.seed), HostList(hosts, stored.in_use, stored.away_since))
         box.is_ended, box.whole_from = stored.is_ended, stored.whole_from
         for one in stored.at:
             address = parse_address(one.address) if one.address is not None else None

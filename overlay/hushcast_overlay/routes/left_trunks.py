@@ -1,6 +1,6 @@
 """Left trunks: what an owner leaves with its host, so that it has all that keepers have after two weeks away.
 
-The host in use has the trunks of the days to come; each day one is added, at the box's moment. A host that
+The host in use has the trunks of the days to come; each day one is added, at a drawn moment. A host that
 has none for days on which it was not this one's, or lost them, is asked for these days as a whole; and so it
 is for days before the subscription, where its past is wanted, and for all that the box's other host was to
 bring, where that was found to lack some.
@@ -47,7 +47,7 @@ class LeftTrunks:
             is_used = box.hosts.current == link.host.id
             if is_used and self._shards.keeping.keepers:
                 left = await self._leave(box, route, link, left)
-            with trio.move_on_after(self._until_renewal(box)):
+            with trio.move_on_after(self._until_next()):
                 await box.changed.wait()
 
     async def _leave(
@@ -105,9 +105,8 @@ class LeftTrunks:
         renewed = max(known.sought for known in box.at.values()) - DAYS_AHEAD
         return max(renewed, today - MAX_DAYS_KEPT) if renewed >= 0 else today
 
-    def _until_renewal(self, box: RouteBox) -> float:
-        """Return the seconds until a day is added."""
+    def _until_next(self) -> float:
+        """Return the seconds until a day is added, at a drawn moment of the next one."""
         now = self._env.now()
         midnight = self._calendar.day_start(self._calendar.day(now) + 1)
-        moment = midnight - box.renewal * self._calendar.day_seconds
-        return (moment if moment > now else moment + self._calendar.day_seconds) - now
+        return midnight + self._env.uniform(0.0, 1.0) * self._calendar.day_seconds - now

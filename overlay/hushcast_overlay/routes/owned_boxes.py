@@ -15,8 +15,6 @@ from hushcast_overlay.routes.box_remainders import BoxRemainders
 from hushcast_overlay.routes.host_link import HostLink
 from hushcast_overlay.routes.left_trunks import LeftTrunks
 from hushcast_overlay.routes.route import (
-    EARLIEST_RENEWAL,
-    LATEST_RENEWAL,
     OverlayRoute,
     TreeInstallation,
 )
@@ -87,8 +85,7 @@ class OwnedBoxes:
             if not roster.relays:
                 raise Refusal("no relay is listed that could be a host")
             hosts = HostList.drawn(roster.relays, roster_day, self._env.sample)
-            renewal = self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL)
-            box = route.end = RouteBox(Seed.draw(self._env.randomness), renewal, hosts)
+            box = route.end = RouteBox(Seed.draw(self._env.randomness), hosts)
             self._tracer.tell(ground_truth.Subscribed(route.topic, box.key))
         else:
             answers = box.answers(roster_day) if self._shards.is_cut(day) else None

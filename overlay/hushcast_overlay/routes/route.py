@@ -36,6 +36,12 @@ class TreeInstallation:
     """Relays that stood directly under a root before, or below a relay that is the host now."""
     is_held: bool = False
     """Whether its host has confirmed, in this life of the daemon, that it takes what the tree brings."""
+    due: set[RelayId] = field(init=False)
+    """Relays that are to be told now. Who is away then is told no more on that day."""
+
+    def __post_init__(self) -> None:
+        """Have all told that have not confirmed, where nobody at the top has, after a restart too."""
+        self.due = set() if self.reaches_root else set(self.unconfirmed)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -80,12 +86,19 @@ class TreeInstallation:
             changed = changed | tops.keys()
         self.installation = dataclasses.replace(self.installation, tree=tree, root=root)
         self.unconfirmed = (self.unconfirmed & tree.parents.keys()) | changed
+        self.due = (self.due & tree.parents.keys()) | changed
 
     def tell_again(self, suspects: Iterable[RelayId]) -> None:
         """Count relays that lose probes among those that have not confirmed, each once."""
         new = self.installation.tree.parents.keys() & set(suspects) - self.told_again
         self.told_again |= new
         self.unconfirmed |= new
+        self.due |= new
+
+    def was_told(self) -> None:
+        """Note that all who were due were told: but again, if nobody at the top was there."""
+        if self.reaches_root:
+            self.due.clear()
 
 
 @dataclass(eq=False)
@@ -136,6 +149,8 @@ class OverlayRoute:
     coverage: OverlayCoverage = field(default_factory=OverlayCoverage)
     stirred: trio.Event = field(default_factory=trio.Event)
     """Set when a host answers: what waits for it need not wait any more."""
+    renews: tuple[int, float] = (-1, 0.0)
+    """A day, and the moment drawn on it at which the next one is installed."""
     is_reached: bool = False
     """Whether a relay directly under the root has confirmed, in this life of the daemon."""
     ready: trio.Event = field(default_factory=trio.Event)

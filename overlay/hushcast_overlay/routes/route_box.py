@@ -58,8 +58,6 @@ class RouteBox:
     """The box in which messages arrive for a route, at whichever of its hosts."""
 
     seed: Seed
-    renewal: float
-    """Share of a day before its end at which the next day is installed: drawn, so that each has its own."""
     hosts: HostList
     whole_from: int | None = None
     """The first day of which its hosts were asked for all that was published; `None` before any. On disk."""

@@ -1,12 +1,15 @@
-"""Trees: plans a subscription's tree, then keeps it over epochs and days, mended on the roster's schedule.
+"""Trees: plans a subscription's tree, mended by the rosters for each day, and keeps it over the day.
 
-A tree is never mended in answer to an outage: who watches a relay go would else see which trees react. What
-is lost meanwhile goes around (`detours`). Nor does it follow a roster when it comes, but when all do.
+A tree that relays know of is not mended on its day: who watches a relay go would else see which trees react,
+and whether their owners are there. What is lost meanwhile goes around (`detours`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Set
+import math
+from collections.abc import Collection, Iterable, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
 
 from hushcast_overlay.routes.route import OverlayRoute, TreeInstallation
 from hushcast_overlay.shards.shards import Shards
@@ -20,7 +23,7 @@ from hushcast_protocol.overlay.installations import (
     ListedRoot,
 )
 from hushcast_protocol.overlay.profile import Profile, Root
-from hushcast_protocol.overlay.tree import BROKEN, STRAINED, Tree, graft, leaving, mend, plan, strain
+from hushcast_protocol.overlay.tree import STRAINED, Tree, graft, leaving, mend, plan, strain
 from hushcast_runtime.environment import Environment
 
 
@@ -58,7 +61,7 @@ class Trees:
             and planned.leads_to(box.seed)
             and not any(map(self._shards.is_cut, (day, planned.installation.day)))
         ]
-        seats = _Seats(seating, root)
+        seats = _Seats.listed_in(seating, root)
         if not before:
             tree = await self._drawn(seats.in_order)
         else:
@@ -71,9 +74,10 @@ class Trees:
         return TreeInstallation(route.wanted.name, number, installation, set(tree.parents))
 
     async def mend(self, route: OverlayRoute, planned: TreeInstallation) -> bool:
-        """Bring an installation's tree in step with the roster, and put suspects where they harm nobody.
+        """Put suspects where they harm nobody, and have a tree lead to the host in use.
 
-        Whose seat changed has to confirm. Returns whether any did. Raises what `Shards.find` does.
+        A tree that no relay knows of yet comes in step with the rosters. Whose seat changed has to confirm.
+        Returns whether any did. Raises what `Shards.find` does.
         """
         installation = planned.installation
         if isinstance(installation.root, ListedRoot):
@@ -81,19 +85,15 @@ class Trees:
         tree = installation.tree
         root = self._root(route)
         near = await self._shards.find(installation.day, installation.trunk, installation.copy)
-        seats = _Seats(near.seating(), root)
+        seats = _Seats.known(installation, root) if planned.nodes else _Seats.listed_in(near.seating(), root)
         await route.coverage.judge()
         suspects = route.coverage.shunned(seats.listed)
         in_step = seats.listed <= tree.parents.keys() <= seats.kept
-        if (
-            in_step
-            and root == installation.root
-            and not any(map(tree.children.get, suspects))
-            and strain(tree, self._profile.depth) < BROKEN
-        ):
+        if in_step and root == installation.root and not any(map(tree.children.get, suspects)):
             return False
         confirmed = seats.listed & tree.parents.keys() - planned.unconfirmed
-        mended = await self._mended(tree, seats, confirmed, suspects, BROKEN)
+        bearable = math.inf if planned.nodes else STRAINED
+        mended = await self._mended(tree, seats, confirmed, suspects, bearable)
         changed = {relay for relay in mended.parents if not _same_seat(relay, tree, mended)}
         has_moved = root != installation.root
         planned.reseat(mended, changed, root)
@@ -136,14 +136,34 @@ class Trees:
         return HostRoot(route.box.seed, route.box.hosts.current)
 
 
+@dataclass(frozen=True)
 class _Seats:
-    """Who has a seat in a tree now, by the rosters: all but the relay that is its root."""
+    """Who has a seat in a tree: all but the relay that is its root."""
 
-    def __init__(self, seating: Seating, root: InstallationRoot) -> None:
-        self.root = root.relay if isinstance(root, ListedRoot | HostRoot) else None
-        self.in_order = [relay for relay in seating.listed if relay != self.root]
-        self.listed = set(self.in_order)
-        self.kept = {relay for relay in seating.kept if relay != self.root}
+    root: RelayId | None
+    in_order: Sequence[RelayId]
+    kept: Set[RelayId]
+
+    @classmethod
+    def listed_in(cls, seating: Seating, root: InstallationRoot) -> _Seats:
+        """Return the seats that the rosters give now."""
+        relay = root.relay if isinstance(root, ListedRoot | HostRoot) else None
+        listed = [one for one in seating.listed if one != relay]
+        return cls(relay, listed, seating.kept - {relay})
+
+    @classmethod
+    def known(cls, installation: Installation, root: InstallationRoot) -> _Seats:
+        """Return those of a tree that relays know of: the host that is left gets one, and gives it back."""
+        relay = root.relay if isinstance(root, HostRoot) else None
+        before = installation.root.relay if isinstance(installation.root, HostRoot) else relay
+        seated = dict.fromkeys([*installation.tree.parents, *([before] if before is not None else [])])
+        listed = [one for one in seated if one != relay]
+        return cls(relay, listed, set(listed))
+
+    @cached_property
+    def listed(self) -> Set[RelayId]:
+        """Those that are given one."""
+        return set(self.in_order)
 
 
 def _same_seat(relay: RelayId, one: Tree, other: Tree) -> bool:

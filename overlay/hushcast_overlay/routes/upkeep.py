@@ -1,7 +1,13 @@
-"""Upkeep: plans a route's trees, tells relays, mends and renews, each route at moments of its own."""
+"""Upkeep: plans a route's trees, tells relays and renews, each route at moments of its own.
+
+Once a tree is told, relays hear no more of it on its day: they would see by it when the owner is there. What
+is lost meanwhile goes around (`relay/detours.py`). Two things are told all the same: that a host is left for
+the other one, and who loses probes, which show when their sender is there anyway.
+"""
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import trio
@@ -18,6 +24,7 @@ from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.profile import Profile
+from hushcast_protocol.overlay.renewals import RENEWS_FROM, next_renewal
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
@@ -55,7 +62,7 @@ class TreeUpkeep:
         self._spawn = context.spawn
 
     async def run(self, route: OverlayRoute, resumed: bool) -> None:
-        """Plan, tell, mend and renew at moments of this route's own, never because a roster came."""
+        """Plan, tell and renew at moments of this route's own, never because a roster came."""
         if resumed:
             await self._resume(route)
         mending = self._next_mending()
@@ -141,9 +148,25 @@ class TreeUpkeep:
         return [day for day in days if self._shards.knows(day)]
 
     def _renews_at(self, route: OverlayRoute, day: int) -> float:
-        """Return when the day after is installed: at a moment of a box's own."""
-        share = 0.0 if route.end is None else route.end.renewal
-        return self._calendar.day_start(day + 1) - share * self._calendar.day_seconds
+        """Return when the day after is installed: at a moment drawn for a box, or that of the own relay."""
+        midnight = self._calendar.day_start(day + 1)
+        if isinstance(route.end, ListedEnd):
+            return midnight - route.end.renewal * self._calendar.day_seconds
+        return midnight if route.end is None else self._drawn_renewal(route, day, midnight)
+
+    def _drawn_renewal(self, route: OverlayRoute, day: int, midnight: float) -> float:
+        """Return when the day after is installed; a moment at which the host is not reached is drawn anew."""
+        now = self._env.now()
+        if route.on(day + 1) or not self._shards.knows(day + 1):
+            return -math.inf  # it is begun, or is as soon as anybody can
+        drawn_on, moment = route.renews
+        if drawn_on != day:
+            begin = self._calendar.day_start(day) + RENEWS_FROM * self._calendar.day_seconds
+            moment = next_renewal(max(begin, now), midnight, self._env.uniform(0.0, 1.0))
+        elif moment <= now and not self._is_there(route):
+            moment = next_renewal(now, midnight, self._env.uniform(0.0, 1.0))
+        route.renews = day, moment
+        return moment
 
     def _until_next_look(self, route: OverlayRoute, mending: float) -> float:
         now = self._env.now()
@@ -151,7 +174,7 @@ class TreeUpkeep:
         looks = [mending, self._renews_at(route, today)]
         if looks[1] <= now and not self._shards.knows(today + 1):
             # The roster that tells of tomorrow may be the first of tomorrow, which comes a lead before it.
-            share = 0.5 if route.end is None else route.end.renewal
+            share = route.end.renewal if isinstance(route.end, ListedEnd) else 0.5
             looks.append(self._calendar.day_start(today + 1) - share * self._calendar.lead)
             if looks[2] <= now:
                 looks.append(now + self._env.uniform(0.5, 1.0) * self._longest_pause())
@@ -187,10 +210,8 @@ class TreeUpkeep:
         )
 
     async def _complete(self, route: OverlayRoute, planned: TreeInstallation, mends: bool) -> None:
-        """Tell all whose seat changed, and all others that have not confirmed."""
-        # A tree that nobody knows of may change at any moment.
-        is_mended = mends or not planned.nodes or self._trees.has_moved(route, planned)
-        if is_mended and await self._trees.mend(route, planned):
+        """Tell all relays of a tree that is new, and on its day those whose seat changed."""
+        if (mends or self._trees.has_moved(route, planned)) and await self._trees.mend(route, planned):
             await self._records.keep_installation(planned)
             self._tell_installed(route, planned)
         planned.tell_again(route.coverage.shunned(planned.installation.tree.parents))
@@ -198,18 +219,19 @@ class TreeUpkeep:
             return
         planned.is_held = True
         self._confirm(route, planned, set())
-        if not planned.unconfirmed:
+        if not planned.due:
             return
         installation, link = planned.installation, self._boxes.link(planned.installation.root)
         card = link.standing.card if link is not None else None
         await self._installer.deliver(
             installation.tree,
             await self._shards.find(installation.day, installation.trunk, installation.copy),
-            sorted(planned.unconfirmed),
+            sorted(planned.due),
             lambda relay: installation.install(self._profile, relay, card),
             partial(self._confirm, route, planned),
             link,
         )
+        planned.was_told()
         if not route.scope.cancel_called:  # ended meanwhile: its record is that of a withdrawal now
             await self._records.keep_installation(planned)
 

@@ -18,7 +18,6 @@ _PERSON = b"hc.tree"
 MOST_LEAVING = 4  # at most one in so many relays of a tree is removed at once; the others wait an epoch
 LEAST_LEAVING = 4  # relays that may be removed at once in any case
 STRAINED = 2.0  # strain from which on a tree is drawn anew for the next day
-BROKEN = 4.0  # strain from which on it is drawn anew at once
 
 _HOST, _ROOT, _NEWCOMER, _SPARE = range(4)  # where newcomers are seated first
 
