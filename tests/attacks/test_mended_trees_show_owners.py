@@ -2,14 +2,15 @@
 
 A relay that lost its seat, or came back, is known to all by the rosters. Those beside it, and itself, were
 told by the owner, through the host, at the next mending: or when the owner was back. What a host answers
-hides nothing of that. The next day is told at a moment that is drawn anew, not when the owner is back.
+hides nothing of that. The next day is told at a moment that is drawn anew, not when the owner is back; so are
+relays told of the other host.
 """
 
 from __future__ import annotations
 
 import pytest
 import trio
-from hosted_network import box_of, subscribed
+from hosted_network import box_of, hosts_of, in_use, subscribed
 from small_network import DAY_SECONDS, EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.routes.owned_boxes import ATTACH_WITHIN
@@ -63,3 +64,20 @@ async def test_who_comes_back_does_not_tell_of_the_next_day_at_once(seed: int) -
         await trio.sleep(ATTACH_WITHIN + RESUME_WITHIN + EPOCH_SECONDS / 2)
         assert net.count("parcels_opened") == told
         await until(lambda: len(subscriber.route().planned) == 2, DAY_SECONDS / 3, "tomorrow is told")
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+async def test_relays_are_not_told_of_another_host_as_soon_as_it_is_used(seed: int) -> None:
+    async with small_network(relays=6, clients=1, seed=seed) as net:
+        subscriber = net.clients[0]
+        await told_of_two_days(net)
+        first, second = hosts_of(net, subscriber)
+        planned = subscriber.route().on(net.calendar.day(net.now))[0]
+        for host, change in ((second, first.stop), (first, first.start)):
+            await change()
+            await until(lambda host=host: in_use(net, subscriber) is host, 4 * EPOCH_SECONDS)
+            told = net.count("parcels_opened")
+            await trio.sleep(2)
+            assert net.count("parcels_opened") == told
+            await until(lambda host=host: planned.host == host.id, DAY_SECONDS, "they are told")
+        assert planned.installation.day == net.calendar.day(net.now), "before the day ends"

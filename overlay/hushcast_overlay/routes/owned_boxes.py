@@ -245,7 +245,9 @@ class OwnedBoxes:
         return self._remainders.is_due(known) or self._is_needed(box, route, relay)
 
     def _is_needed(self, box: RouteBox, route: OverlayRoute, relay: RelayId) -> bool:
-        return box.hosts.needs(relay, self._env.now(), self._patience(box, route))
+        """Tell whether a host is used, or to be, or trees lead there until relays are told of the other."""
+        leads = any(planned.host == relay for planned in route.towards(box.seed))
+        return leads or box.hosts.needs(relay, self._env.now(), self._patience(box, route))
 
     async def _visit(self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> None:
         """Open a link to a host, and take what it brings until the link ends."""

@@ -48,6 +48,12 @@ class TreeInstallation:
         """Day and number."""
         return self.installation.day, self.number
 
+    @property
+    def host(self) -> RelayId | None:
+        """The host that it leads to; none where the own relay is the root."""
+        root = self.installation.root
+        return root.relay if isinstance(root, HostRoot) else None
+
     def leads_to(self, box: Seed) -> bool:
         """Tell whether it brings messages to the box with this seed."""
         root = self.installation.root
@@ -151,6 +157,8 @@ class OverlayRoute:
     """Set when a host answers: what waits for it need not wait any more."""
     renews: tuple[int, float] = (-1, 0.0)
     """A day, and the moment drawn on it at which the next one is installed."""
+    turns: tuple[RelayId, float] | None = None
+    """A host that trees do not lead to yet, and the moment drawn at which relays are told of it."""
     is_reached: bool = False
     """Whether a relay directly under the root has confirmed, in this life of the daemon."""
     ready: trio.Event = field(default_factory=trio.Event)

@@ -73,17 +73,17 @@ class Trees:
         installation = Installation(day, root, tree, tokens.trunk, tokens.entries, secret, route.copy)
         return TreeInstallation(route.wanted.name, number, installation, set(tree.parents))
 
-    async def mend(self, route: OverlayRoute, planned: TreeInstallation) -> bool:
-        """Put suspects where they harm nobody, and have a tree lead to the host in use.
+    async def mend(self, route: OverlayRoute, planned: TreeInstallation, turns: bool) -> bool:
+        """Put suspects where they harm nobody, and, if it `turns`, have a tree lead to the host in use.
 
-        A tree that no relay knows of yet comes in step with the rosters. Whose seat changed has to confirm.
-        Returns whether any did. Raises what `Shards.find` does.
+        A tree that no relay knows of yet does so, and comes in step with the rosters. Whose seat changed has
+        to confirm. Returns whether any did. Raises what `Shards.find` does.
         """
         installation = planned.installation
         if isinstance(installation.root, ListedRoot):
             return False
         tree = installation.tree
-        root = self._root(route)
+        root = installation.root if planned.nodes and not turns else self._root(route)
         near = await self._shards.find(installation.day, installation.trunk, installation.copy)
         seats = _Seats.known(installation, root) if planned.nodes else _Seats.listed_in(near.seating(), root)
         await route.coverage.judge()

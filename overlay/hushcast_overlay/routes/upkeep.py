@@ -2,7 +2,7 @@
 
 Once a tree is told, relays hear no more of it on its day: they would see by it when the owner is there. What
 is lost meanwhile goes around (`relay/detours.py`). Two things are told all the same: that a host is left for
-the other one, and who loses probes, which show when their sender is there anyway.
+the other one, at a drawn moment, and who loses probes, which show when their sender is there anyway.
 """
 
 from __future__ import annotations
@@ -168,15 +168,28 @@ class TreeUpkeep:
         route.renews = day, moment
         return moment
 
+    def _turns_at(self, route: OverlayRoute) -> float:
+        """Return when relays are told of the host in use: at a moment drawn anew where it is not reached."""
+        if route.box is None or not any(self._trees.has_moved(route, one) for one in route.planned.values()):
+            route.turns = None
+            return math.inf
+        now, host = self._env.now(), route.box.hosts.current
+        turns_to, moment = route.turns or (None, now)
+        if turns_to != host or (moment <= now and not self._is_there(route)):
+            midnight = self._calendar.day_start(self._today() + 1)
+            moment = next_renewal(now, midnight, self._env.uniform(0.0, 1.0))
+        route.turns = host, moment
+        return moment
+
     def _until_next_look(self, route: OverlayRoute, mending: float) -> float:
         now = self._env.now()
         today = self._today()
-        looks = [mending, self._renews_at(route, today)]
+        looks = [mending, self._renews_at(route, today), self._turns_at(route)]
         if looks[1] <= now and not self._shards.knows(today + 1):
             # The roster that tells of tomorrow may be the first of tomorrow, which comes a lead before it.
             share = route.end.renewal if isinstance(route.end, ListedEnd) else 0.5
             looks.append(self._calendar.day_start(today + 1) - share * self._calendar.lead)
-            if looks[2] <= now:
+            if looks[-1] <= now:
                 looks.append(now + self._env.uniform(0.5, 1.0) * self._longest_pause())
         # Telling relays may have taken until after the moment to mend.
         return max(0.0, min([mending, *(look for look in looks if look > now)]) - now)
@@ -211,7 +224,9 @@ class TreeUpkeep:
 
     async def _complete(self, route: OverlayRoute, planned: TreeInstallation, mends: bool) -> None:
         """Tell all relays of a tree that is new, and on its day those whose seat changed."""
-        if (mends or self._trees.has_moved(route, planned)) and await self._trees.mend(route, planned):
+        turns = self._turns_at(route) <= self._env.now()
+        has_moved = self._trees.has_moved(route, planned) and (turns or not planned.nodes)
+        if (mends or has_moved) and await self._trees.mend(route, planned, turns):
             await self._records.keep_installation(planned)
             self._tell_installed(route, planned)
         planned.tell_again(route.coverage.shunned(planned.installation.tree.parents))
