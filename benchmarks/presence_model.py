@@ -3,7 +3,8 @@
 Relays are up and away for times that are drawn exponentially, and everybody sees in which epochs each is up.
 Colluders see whether the subscriber is there while one of them watches: at the top of the tree that leads to
 its mailbox, or as its host. In the tree, whatever its root, they see when they are told of the next day, and
-of another host; as trees were mended before, beside a relay that lost its seat in each epoch. The topic is
+of another host, at drawn moments; as trees were mended before, beside a relay that lost its seat in each
+epoch. That a moment drawn goes by says that the subscriber may be away: that is not counted. The topic is
 known and has no other subscriber, so that one day is tied to the next, and its probes are read. A relay is
 named when, by what was seen, it is the subscriber with 90 %.
 
@@ -87,24 +88,31 @@ def _a_day_told_in_its_time_or_when_back(rng: np.random.Generator, up: np.ndarra
     return watched
 
 
-def told_at(rng: np.random.Generator, me: np.ndarray, day: int) -> int | None:
-    """Draw the epoch in which a subscriber tells of the next day, as daemons do; `None`: not before it."""
-    moment, end = (day + RENEWS_FROM) * EPOCHS_A_DAY, (day + 1) * float(EPOCHS_A_DAY)
+def told_at(rng: np.random.Generator, me: np.ndarray, day: int, begins: float = RENEWS_FROM) -> int | None:
+    """Draw the epoch in which a subscriber tells of the next day, as daemons do; `None`: not before it.
+
+    `begins` is the share of the day after which the next one is known.
+    """
+    moment, end = (day + begins) * EPOCHS_A_DAY, (day + 1) * float(EPOCHS_A_DAY)
     while end - (moment := next_renewal(moment, end, rng.random())) > 1 / 60:
         if me[int(moment)]:
             return int(moment)
     return None
 
 
-def _a_day_told_at_a_drawn_moment(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
+def _a_day_told_at_a_drawn_moment(begins: float = RENEWS_FROM) -> Watch:
     """All relays of a tree are told of the next day at a moment drawn anew; or, too late, when it is back."""
-    watched = np.zeros(up.shape[1], bool)
-    for day in range(_days(up)):
-        if (moment := told_at(rng, up[0], day)) is not None:
-            watched[moment] = True
-        elif day + 1 < _days(up):
-            _until_back(watched, up[0], (day + 1) * EPOCHS_A_DAY)
-    return watched
+
+    def watch(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
+        watched = np.zeros(up.shape[1], bool)
+        for day in range(_days(up)):
+            if (moment := told_at(rng, up[0], day, begins)) is not None:
+                watched[moment] = True
+            elif day + 1 < _days(up):
+                _until_back(watched, up[0], (day + 1) * EPOCHS_A_DAY)
+        return watched
+
+    return watch
 
 
 def _away(up: np.ndarray) -> list[tuple[int, int]]:
@@ -123,8 +131,8 @@ def _two_hosts(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarr
     return watched
 
 
-def _another_host_told(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
-    """Top relays are told of the second host, and of the first again when it is back."""
+def _another_host_told_at_once(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
+    """Top relays are told of the second host, and of the first again when it is back: or the subscriber."""
     watched = np.zeros(up.shape[1], bool)
     if rng.random() < (1 - bad) ** TOPS:
         return watched
@@ -135,6 +143,37 @@ def _another_host_told(rng: np.random.Generator, up: np.ndarray, bad: float) -> 
         if len(there):
             _until_back(watched, me, end)
     return watched
+
+
+def turn_at(rng: np.random.Generator, me: np.ndarray, begin: float, end: float) -> int | None:
+    """Draw the epoch in which a subscriber tells of another host, as daemons do; `None`: not before `end`."""
+    moment = begin
+    while moment < end:
+        midnight = (int(moment) // EPOCHS_A_DAY + 1) * float(EPOCHS_A_DAY)
+        moment = next_renewal(moment, midnight, rng.random()) if midnight - moment > 1 / 60 else midnight
+        if moment < end and me[int(moment)]:
+            return int(moment)
+    return None
+
+
+def _two_hosts_told_at_drawn_moments(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
+    """The second has a link from when the first is away until top relays are told that it is back."""
+    told, linked = np.zeros(up.shape[1], bool), np.zeros(up.shape[1], bool)
+    me, epochs, leads = up[0], up.shape[1], False
+    times = _away(up[rng.integers(1, len(up))])
+    for number, (begin, end) in enumerate(times):
+        linked[begin + AWAY_EPOCHS : end] = True
+        if not leads and (moment := turn_at(rng, me, begin + AWAY_EPOCHS, end)) is not None:
+            told[moment] = leads = True
+        if leads:
+            until = times[number + 1][0] + AWAY_EPOCHS if number + 1 < len(times) else epochs
+            moment = turn_at(rng, me, end, min(until, epochs))
+            linked[end : moment if moment is not None else until] = True
+            if moment is not None:
+                told[moment], leads = True, False
+    first_is_bad, second_is_bad = rng.random(2) < bad
+    a_top_is_bad = rng.random() >= (1 - bad) ** TOPS
+    return first_is_bad | (second_is_bad & linked) | (a_top_is_bad & told)
 
 
 def _probes(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
@@ -156,12 +195,18 @@ KINDS: dict[str, Watch] = {
     "a tree mended each epoch": _a_tree_mended_each_epoch,
     "its probes": _probes,
     "a next day told in its time, or when back": _a_day_told_in_its_time_or_when_back,
-    "a next day told at a drawn moment": _a_day_told_at_a_drawn_moment,
-    "another host told": _another_host_told,
+    "a next day told at a drawn moment": _a_day_told_at_a_drawn_moment(),
+    "another host told as soon as can be": _another_host_told_at_once,
     "two hosts": _two_hosts,
-    "two hosts, and next days": _together(_two_hosts, _a_day_told_at_a_drawn_moment),
-    "two hosts, next days and other hosts": _together(
-        _two_hosts, _a_day_told_at_a_drawn_moment, _another_host_told
+    "two hosts, next days, and other hosts told as soon as can be": _together(
+        _two_hosts, _a_day_told_at_a_drawn_moment(), _another_host_told_at_once
+    ),
+    "two hosts, told of at drawn moments": _two_hosts_told_at_drawn_moments,
+    "two hosts told of so, and next days": _together(
+        _two_hosts_told_at_drawn_moments, _a_day_told_at_a_drawn_moment()
+    ),
+    "two hosts told of so, and next days known from half a day before": _together(
+        _two_hosts_told_at_drawn_moments, _a_day_told_at_a_drawn_moment(0.5)
     ),
 }
 

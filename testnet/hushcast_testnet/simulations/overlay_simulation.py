@@ -17,6 +17,7 @@ import trio.testing
 
 from hushcast_local.outbox import OutboxPublication
 from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_protocol.overlay.profile import PROFILES, Root
@@ -165,6 +166,10 @@ class _Simulation(SimulatedRun):
             "hidden": {},
             "costs": costs_of(self._relays, self._clients),
         }
+
+    def _settles_within(self) -> float:
+        """What waits for a host that died comes once relays are told of the other, within the day."""
+        return EPOCHS_A_DAY * EPOCH_SECONDS if self._scenario.faults.kill else super()._settles_within()
 
     def _ideal(self, sent: SimulatedPublication, publication: OutboxPublication) -> int:
         """Return the sum of the ways from a publication's origins to roots, and from hosts to owners."""

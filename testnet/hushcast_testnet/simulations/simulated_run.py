@@ -228,11 +228,15 @@ class SimulatedRun(ABC):
         """Do what is to be seen in traces alone, once all is counted."""
         await trio.lowlevel.checkpoint()
 
+    def _settles_within(self) -> float:
+        """Return the virtual seconds after the last publication in which all must have arrived."""
+        return SETTLE_WITHIN
+
     async def _settle(self) -> None:
         pairs = sum(sent.wanted for sent in self._sent if sent.publication is not None)
         self._progress("waiting for the last deliveries")
         tell = now_and_then(self._progress)
-        with trio.move_on_after(SETTLE_WITHIN):
+        with trio.move_on_after(self._settles_within()):
             while len(self._shown) < pairs:
                 tell(f"{len(self._shown)} of {pairs} deliveries were made")
                 await self._arrived.park()
