@@ -88,28 +88,29 @@ def _a_day_told_in_its_time_or_when_back(rng: np.random.Generator, up: np.ndarra
     return watched
 
 
-def told_at(rng: np.random.Generator, me: np.ndarray, day: int, begins: float = RENEWS_FROM) -> int | None:
-    """Draw the epoch in which a subscriber tells of the next day, as daemons do; `None`: not before it.
-
-    `begins` is the share of the day after which the next one is known.
-    """
-    moment, end = (day + begins) * EPOCHS_A_DAY, (day + 1) * float(EPOCHS_A_DAY)
+def told_at(rng: np.random.Generator, me: np.ndarray, begin: float, end: float) -> int | None:
+    """Draw the epoch in which a subscriber tells what is to be known at `end`; `None`: not before it."""
+    moment = begin
     while end - (moment := next_renewal(moment, end, rng.random())) > 1 / 60:
-        if me[int(moment)]:
+        if moment < len(me) and me[int(moment)]:
             return int(moment)
     return None
 
 
-def _a_day_told_at_a_drawn_moment(begins: float = RENEWS_FROM) -> Watch:
-    """All relays of a tree are told of the next day at a moment drawn anew; or, too late, when it is back."""
+def _next_days_told(together: int = 1, within: float = 1 - RENEWS_FROM) -> Watch:
+    """All relays of a tree are told of the next days at a drawn moment; or, too late, when it is back.
+
+    So many days are told `together`, `within` so many days before those end that are known.
+    """
 
     def watch(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
         watched = np.zeros(up.shape[1], bool)
-        for day in range(_days(up)):
-            if (moment := told_at(rng, up[0], day, begins)) is not None:
+        for known in range(1 + int(rng.integers(together)), _days(up) + 1, together):
+            end = float(known * EPOCHS_A_DAY)
+            if (moment := told_at(rng, up[0], max(0.0, end - within * EPOCHS_A_DAY), end)) is not None:
                 watched[moment] = True
-            elif day + 1 < _days(up):
-                _until_back(watched, up[0], (day + 1) * EPOCHS_A_DAY)
+            elif known < _days(up):
+                _until_back(watched, up[0], int(end))
         return watched
 
     return watch
@@ -195,18 +196,23 @@ KINDS: dict[str, Watch] = {
     "a tree mended each epoch": _a_tree_mended_each_epoch,
     "its probes": _probes,
     "a next day told in its time, or when back": _a_day_told_in_its_time_or_when_back,
-    "a next day told at a drawn moment": _a_day_told_at_a_drawn_moment(),
+    "a next day told at a drawn moment": _next_days_told(),
     "another host told as soon as can be": _another_host_told_at_once,
     "two hosts": _two_hosts,
+    "two hosts, and next days, if nobody told of other hosts": _together(_two_hosts, _next_days_told()),
     "two hosts, next days, and other hosts told as soon as can be": _together(
-        _two_hosts, _a_day_told_at_a_drawn_moment(), _another_host_told_at_once
+        _two_hosts, _next_days_told(), _another_host_told_at_once
     ),
     "two hosts, told of at drawn moments": _two_hosts_told_at_drawn_moments,
-    "two hosts told of so, and next days": _together(
-        _two_hosts_told_at_drawn_moments, _a_day_told_at_a_drawn_moment()
+    "these, and next days": _together(_two_hosts_told_at_drawn_moments, _next_days_told()),
+    "these, and next days known from half a day before": _together(
+        _two_hosts_told_at_drawn_moments, _next_days_told(within=0.5)
     ),
-    "two hosts told of so, and next days known from half a day before": _together(
-        _two_hosts_told_at_drawn_moments, _a_day_told_at_a_drawn_moment(0.5)
+    "these, and two days told together, within two": _together(
+        _two_hosts_told_at_drawn_moments, _next_days_told(together=2, within=2)
+    ),
+    "these, and three days told together, within two": _together(
+        _two_hosts_told_at_drawn_moments, _next_days_told(together=3, within=2)
     ),
 }
 
@@ -247,7 +253,7 @@ def without_lease(is_told_again: bool) -> float:
     always = np.ones(up.shape[1], bool)
     lacking = there = 0
     for day in range(LED_DAYS):
-        moment = told_at(rng, always, day)
+        moment = told_at(rng, always, (day + RENEWS_FROM) * EPOCHS_A_DAY, (day + 1) * float(EPOCHS_A_DAY))
         known = up[:, moment].copy()
         for epoch in range((day + 1) * EPOCHS_A_DAY, (day + 2) * EPOCHS_A_DAY):
             lacking += int((up[:, epoch] & ~known).sum())

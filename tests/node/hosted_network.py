@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from small_network import ONE, Node, SmallNetwork
+from small_network import DAY_SECONDS, ONE, Node, SmallNetwork, until
 
 from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_protocol.content.bodies import Content
@@ -27,6 +27,13 @@ def hosts_of(net: SmallNetwork, node: Node) -> list[Node]:
 def in_use(net: SmallNetwork, node: Node) -> Node:
     """The host that it uses."""
     return net.relay(box_of(node).hosts.current)
+
+
+async def relays_know(net: SmallNetwork, node: Node, topic: Topic = ONE) -> None:
+    """Wait until relays are told of the host that it uses: at a drawn moment, before the day is over."""
+    told = node.route(topic).planned.values()
+    used = box_of(node, topic).hosts.current
+    await until(lambda: all(planned.host == used for planned in told), DAY_SECONDS, "relays are told")
 
 
 def lose_disk(node: Node) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from hosted_network import LONG, box_of, drop_everywhere, hosts_of, in_use, lose_disk, subscribed
+from hosted_network import LONG, box_of, drop_everywhere, hosts_of, in_use, lose_disk, relays_know, subscribed
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.routes.box_remainders import LEFT_WITHIN, QUIET_FOR
@@ -122,11 +122,13 @@ async def test_the_second_host_is_left_when_the_first_is_back_and_asked_once_mor
         first, second = hosts_of(net, subscriber)
         await first.stop()
         await until(lambda: in_use(net, subscriber) is second, 10 * EPOCH_SECONDS)
+        await relays_know(net, subscriber)
         await trio.sleep(EPOCH_SECONDS)
         await drop_everywhere(net, b"used")
         assert await ear.hears(1) == [b"used"]
         await first.start()
         await until(lambda: in_use(net, subscriber) is first, 3 * EPOCH_SECONDS)
+        await relays_know(net, subscriber)
         box = box_of(subscriber)
         await until(lambda: box.link(second.id) is None, LEFT_WITHIN * EPOCH_SECONDS + 2 * QUIET_FOR + 1)
         known = box.at[second.id]
@@ -156,6 +158,7 @@ async def test_what_waited_at_a_second_host_that_went_as_well_is_told_once() -> 
         first, second = hosts_of(net, subscriber)
         await first.stop()
         await until(lambda: in_use(net, subscriber) is second, 10 * EPOCH_SECONDS)
+        await relays_know(net, subscriber)
         await trio.sleep(EPOCH_SECONDS)
         await subscriber.stop()
         await drop_everywhere(net, *(b"%d" % n for n in range(8)))
