@@ -9,7 +9,8 @@ known and has no other subscriber, so that one day is tied to the next, and its 
 named when, by what was seen, it is the subscriber with 90 %.
 
 A second table is of what it costs that nobody is told again: how many relays have no lease when a message is
-dropped there, and how many messages are lost.
+dropped there, and how many messages are lost. A third is of what it costs that they are told of another host
+at drawn moments: for how much of the time what comes waits.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ AWAY_EPOCHS = 2  # that the first host is away until the second is used
 PROBES = 24  # of a subscription in an epoch, each at two origins
 ORIGINS = 2
 LED_DAYS = 20  # days over which it is counted who has a lease
+HOSTED_DAYS = 8000  # days over which it is counted how long what comes waits for a host
 
 Watch = Callable[[np.random.Generator, np.ndarray, float], np.ndarray]
 """Draws in which epochs colluders watch, by those in which honest relays are up, the first of them the
@@ -273,6 +275,35 @@ def _print_leases() -> None:
         print(f"| {what} | {lacking:.1%} | {lacking:.1%} | {both} |")
 
 
+def waiting(is_drawn: bool) -> float:
+    """Return for which share of the time the host that a tree leads to is away; its subscriber is there.
+
+    Relays are told of the other one as soon as it is used, or at a drawn moment.
+    """
+    rng = np.random.default_rng(3)
+    up = presence(rng, 2, HOSTED_DAYS * EPOCHS_A_DAY)
+    used = leads = away = waits = 0
+    moment = 0.0
+    for epoch in range(up.shape[1]):
+        away = 0 if up[0, epoch] else away + 1
+        before, used = used, 0 if not away else 1 if away > AWAY_EPOCHS and up[1, epoch] else used
+        if used != before:
+            midnight = (epoch // EPOCHS_A_DAY + 1) * float(EPOCHS_A_DAY)
+            moment = next_renewal(float(epoch), midnight, rng.random()) if is_drawn else epoch
+        if used != leads and moment < epoch + 1:
+            leads = used
+        waits += not up[leads, epoch]
+    return float(waits / up.shape[1])
+
+
+def _print_waiting() -> None:
+    print("| relays are told of the other host | what comes waits |")
+    print("|---|---|")
+    print(f"| never, there is one alone | {DOWN / (UP + DOWN):.1%} of the time |")
+    print(f"| as soon as it is used | {waiting(is_drawn=False):.1%} |")
+    print(f"| at a drawn moment | {waiting(is_drawn=True):.1%} |")
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -286,6 +317,8 @@ def main() -> None:
             print(f"| {bad:.0%} | {what} | {shares} |", flush=True)
     print()
     _print_leases()
+    print()
+    _print_waiting()
 
 
 if __name__ == "__main__":
