@@ -167,9 +167,9 @@ async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> N
         await ears[0].hears(13)
 
 
-async def throughput(stalled: bool) -> float:
-    """Return how many messages a (virtual) second those get whose host is not the first's, it may stall."""
-    async with small_network(relays=6, clients=10, depth=1, epoch=LONG) as net:
+async def took(stalled: bool, seed: int) -> float:
+    """Return in how many (virtual) seconds those whose host is not the first's, it may stall, get all."""
+    async with small_network(relays=6, clients=10, depth=1, epoch=LONG, seed=seed) as net:
         ears = {client: await client.listen() for client in net.clients}
         slow = in_use(net, net.clients[0])
         origin = next(relay for relay in net.relays if relay is not slow)
@@ -180,23 +180,32 @@ async def throughput(stalled: bool) -> float:
             slow.gate.shut()
         count, size = 120, 60_000  # 8 MB for each: twice what a link and its queue take without reading
         began = trio.current_time()
-        async with trio.open_nursery() as publishing:
-            for number in range(count):
-                publishing.start_soon(net.drop_at, origin, ONE, Content(b"%d " % number + bytes(size)))
-        for ear in others:
+        took: list[float] = []
+
+        async def hear(ear: Ear) -> None:
             await ear.hears(count, within=600)
-        took = trio.current_time() - began
+            took.append(trio.current_time() - began)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(count):
+                nursery.start_soon(net.drop_at, origin, ONE, Content(b"%d " % number + bytes(size)))
+            for ear in others:
+                nursery.start_soon(hear, ear)
         if stalled:
             assert all(len(ear.heard) < count / 10 for ear in behind)  # what it had begun to read
             slow.gate.open()
         for ear in behind:
             await ear.hears(count, within=600)
-        return count / took
+        return sum(took) / len(took)
 
 
 @pytest.mark.slow
 async def test_one_neighbour_that_stops_reading_costs_the_others_five_percent_at_most() -> None:
-    assert await throughput(stalled=True) >= 0.95 * await throughput(stalled=False)
+    """Of six networks together: a last message that waits one way more is a tenth of one's time."""
+    seeds = range(1, 7)
+    beside = [await took(stalled=True, seed=seed) for seed in seeds]
+    alone = [await took(stalled=False, seed=seed) for seed in seeds]
+    assert sum(alone) >= 0.95 * sum(beside), (alone, beside)
 
 
 async def test_a_next_hop_that_takes_nothing_is_dialled_with_growing_pauses(
