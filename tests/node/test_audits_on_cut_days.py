@@ -62,7 +62,7 @@ async def test_each_reader_fetches_one_list_for_an_audit_wherever_it_is_at_home_
     async with audited_and_cut(clients=1) as net:
         client, *_ = net.clients
         hosts: set[Node] = set()
-        readers = [client, *net.relays[:4]]
+        readers = [client, *net.relays[:6]]
         for reader in readers:
             await subscribed(reader)
             hosts.update(hosts_of(net, reader))

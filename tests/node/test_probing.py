@@ -36,7 +36,8 @@ async def test_where_nobody_keeps_there_are_many_and_of_a_relay_two_a_day() -> N
         for node in (client, relay):
             await subscribed(node)
         many, few = await sent_in(8 * EPOCH_SECONDS, client, relay)
-        assert 0.7 < many / (8 * PROBES_AN_EPOCH) < 1.3
+        # Of a minute's epoch a drop takes a hundredth, and the next waits for it; a large one is waited for.
+        assert 0.5 < many / (8 * PROBES_AN_EPOCH) < 1.3
         assert few <= 2
         await client.stop()
         (few,) = await sent_in(4 * DAY_SECONDS, relay)

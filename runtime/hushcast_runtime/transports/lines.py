@@ -6,7 +6,6 @@ import trio
 
 from hushcast_protocol.base.errors import DecodeError
 
-
 PIECE = 65_536  # bytes read or written at once: memory of that size is at hand, megabytes are mapped anew
 
 
