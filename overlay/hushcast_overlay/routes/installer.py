@@ -12,6 +12,7 @@ from hushcast_overlay.connector import Connector
 from hushcast_overlay.neighbourhood import Neighbourhood
 from hushcast_overlay.routes.host_link import HostLink
 from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.proof_of_work import MAX_INSIDE
 from hushcast_protocol.base.roster import Relay, Roster
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import RelayId
@@ -56,7 +57,8 @@ class Installer:
 
         Relays that are not listed in the tree's neighbourhood any more are left out. Where there is a link to
         a `host` of that neighbourhood it passes the parcels on, but for the last round: what it keeps back is
-        handed in directly. Another host does not know where those relays are.
+        handed in directly. Another host does not know where those relays are. A relay that has no room for
+        what costs nothing is paid at once: what it asks for is listed an epoch later, and it is told once.
         """
         if host is not None and near.relay(host.host.id) is None:
             host = None
@@ -65,6 +67,7 @@ class Installer:
         waiting = list(listed)
         roster = replace(newest, relays=listed) if newest is not None else None
         done: set[RelayId] = set()
+        full: set[RelayId] = set()
 
         def note(others: trio.CancelScope | None, confirmed: set[RelayId]) -> None:
             if others is not None and confirmed:
@@ -81,10 +84,21 @@ class Installer:
             by = host if host is not None and not is_last and host.is_open else None
             with trio.CancelScope() as others:
                 heard = partial(note, None if is_last else others)
-                await self._drop_down(shape, instruct, roster, heard, by)
+                await self._drop_down(shape, instruct, roster, heard, full, by)
+        if roster is not None and (dear := full - done):
+            priced = replace(roster, relays={relay: _at_most(listed[relay]) for relay in dear})
+            await self._drop_down(
+                Tree(dict.fromkeys(dear)), instruct, priced, partial(note, None), set(), None
+            )
 
     async def _drop_down(
-        self, tree: Tree, instruct: Instruct, roster: Roster, confirm: Confirm, host: HostLink | None
+        self,
+        tree: Tree,
+        instruct: Instruct,
+        roster: Roster,
+        confirm: Confirm,
+        full: set[RelayId],
+        host: HostLink | None,
     ) -> None:
         epoch = roster.network.calendar.epoch(self._env.now())
         by = None
@@ -99,14 +113,14 @@ class Installer:
 
         async def drop(top: RelayId, branch: SealedBranch) -> None:
             async with self._drops:
-                confirm(await self._drop(tree, roster.relays[top], branch, host))
+                confirm(await self._drop(tree, roster.relays[top], branch, full, host))
 
         async with trio.open_nursery() as nursery:
             for top, branch in branches.items():
                 nursery.start_soon(drop, top, branch)
 
     async def _drop(
-        self, tree: Tree, top: Relay, branch: SealedBranch, host: HostLink | None
+        self, tree: Tree, top: Relay, branch: SealedBranch, full: set[RelayId], host: HostLink | None
     ) -> set[RelayId]:
         patience = PATIENCE_A_LEVEL * (1 + _levels(tree, top.id))
         try:
@@ -121,8 +135,15 @@ class Installer:
             return set()
         if answer.refused is not None:
             log.info("a parcel was refused", reason=answer.refused)
+            if answer.refused == "quota" and host is None:
+                full.add(top.id)
             return set()
         return branch.confirmed(answer.confirmations)
+
+
+def _at_most(relay: Relay) -> Relay:
+    """Return a relay as one that asks for the most that any may."""
+    return replace(relay, difficulty=max(relay.difficulty, MAX_INSIDE))
 
 
 def _seal(
