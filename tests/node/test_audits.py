@@ -173,12 +173,14 @@ async def test_what_one_keeper_makes_up_drives_nobody_from_a_host(is_shown: bool
 
 @pytest.mark.slow
 async def test_the_other_host_brings_all_that_the_one_that_was_left_was_to_bring() -> None:
-    """An audit is of one day: what a bad host lost on all the others comes by the host that is used then."""
+    """An audit is of one day: what a bad host lost on all the others comes by the host that is used then.
+
+    So does what it lost on the day of the subscription, about which no audit asks.
+    """
     async with kept_network(keeping=KeepingRule(6, 8), clients=1, root=Root.HOST) as net:
         subscriber, *_ = net.clients
         await subscribed(subscriber)
         ear = await subscriber.listen()
-        await next_day(net)
         host = in_use(net, subscriber)
         loses_what_it_is_to_bring(host)
         sent: list[bytes] = []
@@ -191,3 +193,21 @@ async def test_the_other_host_brings_all_that_the_one_that_was_left_was_to_bring
         await ear.hears(len(sent), within=DAY_SECONDS)
         assert sorted(ear.payloads) == sorted(sent)
         assert in_use(net, subscriber) is not host
+
+
+@pytest.mark.slow
+async def test_the_other_host_is_judged_for_days_before_it_was_used() -> None:
+    """It was asked for these, and loses all as well: when it is found nothing is published any more."""
+    async with kept_network(keeping=KeepingRule(6, 8), clients=1, root=Root.HOST) as net:
+        subscriber, *_ = net.clients
+        await subscribed(subscriber)
+        await next_day(net)
+        first, second = hosts_of(net, subscriber)
+        for host in (first, second):
+            loses_what_it_is_to_bring(host)
+        for number in range(5):
+            await drop_away_from(net, first, *(b"%d, %d" % (number, one) for one in range(2)))
+            await next_day(net)
+        within = 10 * DAY_SECONDS
+        await until(lambda: subscriber.count("hosts_left") == 2, within, "both are found")
+        assert hosts_of(net, subscriber) == [first, second]

@@ -81,8 +81,8 @@ class HostLink:
         """What it says of itself, whatever rosters say."""
         self.standing = standing
         """What it said first."""
-        self.opened_at = self.brought_at = trio.current_time()
-        """When it was opened, and when it brought messages last, by trio's clock."""
+        self.brought_at = self.asked_at = trio.current_time()
+        """When it brought messages last, and was asked last for days gone by, by trio's clock."""
         self._channel = channel
         self._connector = connector
         self._writer = Writer(channel, spawn)

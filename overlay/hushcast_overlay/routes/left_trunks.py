@@ -76,7 +76,11 @@ class LeftTrunks:
         known = box.host(link.host.id)
         known.sought = max(last, left or 0)
         if left is None or known.since < 0:
-            known.since = first + (first == today)
+            known.since = first
+        while known.since - 1 in again:
+            known.since -= 1
+        if again:
+            link.asked_at = trio.current_time()
         for one in lacking:
             one.lacking = -1
         box.whole_from = past.start if past else box.whole_from or first + 1

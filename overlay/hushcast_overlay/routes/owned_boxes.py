@@ -144,7 +144,7 @@ class OwnedBoxes:
     def asks(self, route: OverlayRoute, day: int) -> bool:
         """Tell whether some host of a route's box was to ask keepers for all of a day."""
         box = route.box
-        return box is not None and any(0 <= known.since <= day <= known.sought for known in box.at.values())
+        return box is not None and any(known.is_to_bring(day) for known in box.at.values())
 
     async def leave(self, route: OverlayRoute, day: int) -> None:
         """Use the other host of a box, once it answers, where the one in use did not bring what is of a day.
@@ -157,9 +157,9 @@ class OwnedBoxes:
             return
         known = box.host(box.hosts.current)
         settled = SETTLED_EPOCHS * self._calendar.epoch_seconds
-        if known.link is None or trio.current_time() - known.link.opened_at < settled:
+        if known.link is None or trio.current_time() - known.link.asked_at < settled:
             return
-        if 0 <= known.since <= day:
+        if known.is_to_bring(day):
             log.warning("a host has not brought what keepers show")
             self._counters.add("hosts_left")
             known.lacking = known.since

@@ -40,13 +40,17 @@ class AtHost:
     sought: int = -1
     """The last day for which it asks keepers for what the box lacks; -1 for none. On disk."""
     since: int = -1
-    """The first day for which it asks keepers, and was to bring all that they show; -1 for none. On disk."""
+    """The first day for which it asks keepers, perhaps not for all of it; -1 for none. On disk."""
     lacking: int = -1
     """The first day of which the other host is to bring what this one did not; -1 for none. On disk."""
     link: HostLink | None = None
     """The link to it, once it has told how the box stands."""
     leaving: HostLink | None = None
     """The link over which trunks are left with it."""
+
+    def is_to_bring(self, day: int) -> bool:
+        """Tell whether it was to ask keepers for all of a day: of its first one it may not have been."""
+        return 0 <= self.since < day <= self.sought
 
     def tried(self, day: int, has_answered: bool) -> None:
         """Note on a day that it has answered, or has not."""
