@@ -14,7 +14,7 @@ from statistics import median
 
 from hushcast_protocol.authorities.expulsion import losers
 from hushcast_protocol.content.likeness import OTHERS, Likeness, draw_likeness
-from hushcast_protocol.content.messages import PADDED_SIZES
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.overlay.coverage import (
     Judgement,
     MessageForm,

@@ -425,6 +425,8 @@ INJECTED = {
     "runtime/hushcast_runtime/tor/authentication.py": {"os.urandom"},
     # A line says when it was written, in whatever time the program lives.
     "runtime/hushcast_runtime/logs.py": {"datetime.now"},
+    # A command waits at a socket in real time, as the loop in whose place it does.
+    "client/hushcast/plain_connection.py": {"time.monotonic"},
     # Defaults for programs, which replay nothing.
     "client/hushcast/keys.py": {"os.urandom"},
     "client/hushcast/purposes/keys.py": {"os.urandom", "time.time"},

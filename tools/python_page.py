@@ -13,7 +13,7 @@ from typing import Any
 from generated_page import renew_or_check
 
 import hushcast
-from hushcast import messages
+from hushcast import arguments
 
 PAGE = Path(__file__).parents[1] / "docs" / "python.md"
 
@@ -42,7 +42,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 
 _TWINS = {"Daemon": "BlockingDaemon", "Messages": "BlockingMessages"}
 _ALIASES = {
-    "Acknowledging": str(messages.Acknowledging).removeprefix("typing.").replace("'", '"'),
+    "Acknowledging": str(arguments.Acknowledging).removeprefix("typing.").replace("'", '"'),
     "Attributes": "Mapping[str, str | int | float]",
     "Randomness": "Callable[[int], bytes]",
     "events.Coverage": "Coverage",

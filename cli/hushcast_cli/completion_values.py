@@ -13,7 +13,7 @@ _PATIENCE = 1.0  # seconds that a person waits for suggestions
 
 def topics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Suggest topics of the daemon's subscriptions, and the handles of those that only a link names."""
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.chosen_daemon import ask
     from hushcast_protocol.base.errors import HushcastError
 
     with suppress(HushcastError, OSError):

@@ -1,40 +1,21 @@
-"""The daemon that a command is for, and the time that the command may take."""
+"""A connection to the daemon that a command is for, and the time that the command may take."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import TypeVar
 
 import trio
 
-from hushcast import sockets
 from hushcast.daemon import Daemon, connect
-from hushcast.errors import TimedOut
+from hushcast_cli.awaited_progress import shown_when_slow
+from hushcast_cli.chosen_daemon import daemon_socket
 from hushcast_cli.options import Choices
-from hushcast_cli.progress import forget_waiting, shown_when_slow, waited_for
-from hushcast_runtime.wording import counted
+from hushcast_cli.progress import forget_waiting, time_over
 
 T = TypeVar("T")
-
-
-def daemon_socket(choices: Choices) -> Path:
-    """Return the chosen daemon's socket, or the first of the usual ones that exists.
-
-    Raises `NoDaemon`, or `UsageError` for a node of a testnet that there is not.
-    """
-    return sockets.daemon_socket(chosen_socket(choices))
-
-
-def chosen_socket(choices: Choices) -> Path | None:
-    """Return the socket that was chosen by --socket or --node, if one was; raises `UsageError`."""
-    if choices.node is None:
-        return choices.socket
-    from hushcast_cli.last_testnet import node_socket
-
-    return node_socket(choices.node)
 
 
 def daemon(choices: Choices, waits: bool = False) -> AbstractAsyncContextManager[Daemon]:
@@ -45,22 +26,18 @@ def daemon(choices: Choices, waits: bool = False) -> AbstractAsyncContextManager
     return connect(daemon_socket(choices), timeout=math.inf, reconnect=waits)
 
 
-def ask(
+def converse(
     choices: Choices,
-    question: Callable[[Daemon], Awaitable[T]],
+    conversation: Callable[[Daemon], Awaitable[T]],
     seconds: float | None = None,
-    waits: str = "waiting for the daemon's answer",
 ) -> T:
-    """Return what the daemon answers; raise `TimedOut` after `seconds`, else as the library does.
+    """Return what comes of a conversation with the daemon; raises as `ask` of `chosen_daemon`."""
 
-    `waits` is what a person is told who watches, if it takes long.
-    """
+    async def conversed() -> T:
+        async with shown_when_slow("waiting for the daemon's answer"), daemon(choices) as one:
+            return await conversation(one)
 
-    async def asked() -> T:
-        async with shown_when_slow(waits), daemon(choices) as asked_one:
-            return await question(asked_one)
-
-    return run(asked, seconds)
+    return run(conversed, seconds)
 
 
 def run(work: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
@@ -71,6 +48,6 @@ def run(work: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
     async def limited() -> T:
         with trio.move_on_after(limit):
             return await work()
-        raise TimedOut(f"{counted(limit, 'second has', 'seconds have')} passed{waited_for()}")
+        raise time_over(limit)
 
     return trio.run(limited)

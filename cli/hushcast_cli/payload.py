@@ -12,7 +12,7 @@ import trio
 from hushcast_cli.exits import Failure
 from hushcast_cli.output import note
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 
 _STDIN = 0
 _PART = 65_536  # bytes of lines read at once

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-import trio
-
+from hushcast.errors import TimedOut
 from hushcast_cli.output import note, printable
-from hushcast_protocol.base.errors import HushcastError
-from hushcast_runtime.exception_groups import ungrouped
+from hushcast_runtime.wording import counted
 
 PATIENCE = 1.0  # seconds that a person waits before asking what is going on
 
@@ -52,9 +50,10 @@ def forget_waiting() -> None:
     _waited_for.clear()
 
 
-def waited_for() -> str:
-    """Say what a command waited for when its time was over, to be put behind that; nothing where unknown."""
-    return f", {_waited_for[-1]}" if _waited_for else ""
+def time_over(seconds: float) -> TimedOut:
+    """Return the error of a command whose time is over, with what it waited for, where that is known."""
+    waited_for = f", {_waited_for[-1]}" if _waited_for else ""
+    return TimedOut(f"{counted(seconds, 'second has', 'seconds have')} passed{waited_for}")
 
 
 @contextmanager
@@ -65,34 +64,27 @@ def waiting(text: str) -> Iterator[None]:
     _waited_for.remove(text)  # not where the block was cancelled: that is the time-out
 
 
-@asynccontextmanager
-async def shown_when_slow(
-    text: str, how_far: Callable[[], Awaitable[str]] | None = None
-) -> AsyncIterator[None]:
-    """Tell what is waited for if the body takes over a second and a person watches, and at a time-out.
-
-    `how_far` is asked every second, and its answer put behind the text.
-    """
+@contextmanager
+def shown_when_late(text: str) -> Iterator[None]:
+    """Tell what is waited for if the body blocks over a second and a person watches, and at a time-out."""
     with waiting(text):
-        async with _shown_late(text, how_far):
+        if not person_watches():
             yield
+            return
+        import threading
 
+        over = threading.Event()
 
-@asynccontextmanager
-async def _shown_late(text: str, how_far: Callable[[], Awaitable[str]] | None) -> AsyncIterator[None]:
-    with ungrouped(HushcastError):  # the body's own, as if there were nobody to show anything
-        async with trio.open_nursery() as nursery:
-            if person_watches():
-                nursery.start_soon(_show_late, text, how_far)
+        def show() -> None:
+            if not over.wait(PATIENCE):
+                with reporting() as report:
+                    report(text)
+                    over.wait()
+
+        watch = threading.Thread(target=show)
+        watch.start()
+        try:
             yield
-            nursery.cancel_scope.cancel()
-
-
-async def _show_late(text: str, how_far: Callable[[], Awaitable[str]] | None) -> None:
-    await trio.sleep(PATIENCE)
-    with reporting() as report:
-        report(text)
-        while how_far is not None:
-            report(f"{text}: {await how_far()}")
-            await trio.sleep(PATIENCE)
-        await trio.sleep_forever()
+        finally:
+            over.set()
+            watch.join()

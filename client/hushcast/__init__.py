@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hushcast.blocking import BlockingDaemon, BlockingMessages, connect_sync
+    from hushcast.carried_link_calls import Imported
     from hushcast.control_messages import Terms
     from hushcast.daemon import Daemon, connect
     from hushcast.descriptions import Finding, Publication, Subscription, Unsent
-    from hushcast.device_calls import Device, Imported, Invitation
+    from hushcast.device_calls import Device, Invitation
     from hushcast.errors import (
         HushcastError,
         NoDaemon,
@@ -54,7 +55,8 @@ _PUBLIC = {
     "blocking": ("BlockingDaemon", "BlockingMessages", "connect_sync"),
     "daemon": ("Daemon", "connect"),
     "descriptions": ("Finding", "Publication", "Subscription", "Unsent"),
-    "device_calls": ("Device", "Imported", "Invitation"),
+    "carried_link_calls": ("Imported",),
+    "device_calls": ("Device", "Invitation"),
     "errors": ("HushcastError", "NoDaemon", "OtherVersion", "Refusal", "TimedOut", "UsageError", "Waiting"),
     "events": (
         *("Coverage", "Disconnected", "Event", "Gap", "Lost", "Message"),

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hushcast import control_messages
-from hushcast.messages import Acknowledging
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.content.attributes import MAX_FRACTION
 
 if TYPE_CHECKING:
     from hushcast.purposes.keys import Allowed
+
+Acknowledging = Literal["automatic", "manual", "never"]
+Since = int | Literal["shown"] | datetime
 
 
 def check_topic(topic: Any, where: Any = None) -> None:

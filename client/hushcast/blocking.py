@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from hushcast.arguments import Acknowledging, Since
 from hushcast.blocks import opened_by_with
+from hushcast.carried_link_calls import Imported
 from hushcast.control_messages import Terms
 from hushcast.daemon import TIMEOUT, Attributes, Daemon, connect
 from hushcast.descriptions import Finding, Publication, Subscription, Unsent
-from hushcast.device_calls import Device, Imported, Invitation
+from hushcast.device_calls import Device, Invitation
 from hushcast.events import Coverage, Event, Message
 from hushcast.keys import Author
-from hushcast.messages import Acknowledging, Messages, Since
+from hushcast.messages import Messages
 
 if TYPE_CHECKING:
     from hushcast.purposes.keys import Allowed, ReadFor

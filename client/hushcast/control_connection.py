@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +15,6 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from hushcast.control_messages import (
     MAX_ANSWER,
-    VERSION,
     Answer,
     ApplicationMessage,
     EndAnswer,
@@ -25,32 +24,11 @@ from hushcast.control_messages import (
     Request,
     ShownNotice,
     UnsubscribeAnswer,
-    decode_answer,
-    decode_hello,
     encode_line,
-    request_of,
 )
-from hushcast.errors import (
-    ConnectionEnded,
-    NoDaemon,
-    NoSuchCursor,
-    OtherVersion,
-    Refusal,
-    Starting,
-    UsageError,
-    Waiting,
-)
-from hushcast_protocol.base.errors import DecodeError, HushcastError
-
-GONE = "the daemon closed the connection: it stopped or was restarted"
-
-_FAILURES: dict[str, type[HushcastError]] = {
-    "usage": UsageError,
-    "refused": Refusal,
-    "starting": Starting,
-    "cursor": NoSuchCursor,
-    "waiting": Waiting,
-}
+from hushcast.conversation import GONE, answered, check_hello, no_daemon, of_kind, understood
+from hushcast.errors import ConnectionEnded, OtherVersion
+from hushcast_protocol.base.errors import HushcastError
 
 AnswerT = TypeVar("AnswerT")
 
@@ -77,19 +55,11 @@ class Call:
             if self._connection.error is not None:
                 raise self._connection.error
             await self._news.wait()
-        answer = self._answers.popleft()
-        if isinstance(answer, OtherVersion):
-            raise answer
-        if isinstance(answer, FailureAnswer):
-            raise _FAILURES[answer.kind](answer.reason)
-        return answer
+        return answered(self._answers.popleft())
 
     async def expect(self, kind: type[AnswerT]) -> AnswerT:
         """Return the next answer, which is of this kind, or raise as `next` and `OtherVersion`."""
-        answer = await self.next()
-        if not isinstance(answer, kind):
-            raise OtherVersion("the daemon speaks another version: its answer is to another question")
-        return answer
+        return of_kind(await self.next(), kind)
 
     async def over(self) -> None:
         """Return when the last answer has come, or the connection has ended."""
@@ -203,26 +173,12 @@ class ControlConnection:
             line = await self._lines.receive_until(b"\n", MAX_ANSWER)
         except _BROKEN:
             raise ConnectionEnded(GONE) from None
-        try:
-            if decode_hello(line).version == VERSION:
-                return
-        except DecodeError:
-            pass
-        told = ""
-        with suppress(DecodeError):
-            answer = decode_answer(line)
-            if isinstance(answer, FailureAnswer):
-                if answer.kind == "refused":
-                    raise Refusal(answer.reason)
-                told = f": {answer.reason}"
-        raise OtherVersion(f"what listens at the socket is no daemon of this version{told}")
+        check_hello(line)
 
     async def _read(self) -> None:
         while True:
             line = await self._lines.receive_until(b"\n", MAX_ANSWER)
-            answer, number = _understood(line)
-            if number == 0:
-                raise OtherVersion("the daemon speaks another version: it does not understand this program")
+            answer, number = understood(line)
             if (call := self._calls.get(number)) is not None:
                 call.put(answer)
 
@@ -244,22 +200,6 @@ class ControlConnection:
             self._to_send.set()
 
 
-def _understood(line: bytes) -> tuple[Answer | OtherVersion, int]:
-    """Return an answer, and which request it is to; one that is not understood ends that request alone.
-
-    Raises `OtherVersion` for what is no answer at all.
-    """
-    try:
-        answer = decode_answer(line)
-        return answer, answer.request
-    except DecodeError as error:
-        other = OtherVersion(f"the daemon speaks another version: {error}")
-    try:
-        return other, request_of(line)
-    except DecodeError:
-        raise other from None
-
-
 _BROKEN = (
     anyio.BrokenResourceError,
     anyio.ClosedResourceError,
@@ -276,14 +216,8 @@ async def open_connection(path: Path) -> ControlConnection:
     """
     try:
         stream = await anyio.connect_unix(path)
-    except PermissionError:
-        raise NoDaemon(f"no daemon for you at {path}: Permission denied; `socket_group` may use it") from None
-    except ConnectionRefusedError:
-        if not path.is_socket():
-            raise NoDaemon(f"no daemon at {path}: it is no socket, name the daemon's") from None
-        raise NoDaemon(f"no daemon at {path}: it ended; `hushcast run node` starts it") from None
     except OSError as error:
-        raise NoDaemon(f"no daemon at {path}: {error.strerror or error}") from None
+        raise no_daemon(path, error) from None
     connection = ControlConnection(stream)
     try:
         await connection.greet()

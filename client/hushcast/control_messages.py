@@ -19,7 +19,7 @@ from hushcast.device_messages import DeviceAnswer, DeviceRequest
 from hushcast.message_bases import StrictMessage, StrictRequest, Told
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.findings import Finding as Finding
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 
 VERSION = 2
 """Of what is said: 1 was one request a connection."""

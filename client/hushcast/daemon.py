@@ -7,17 +7,17 @@ import os
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import msgspec
 
-from hushcast import control_messages, descriptions, events
-from hushcast.arguments import check_cursor, check_subscription, check_topic, sealed_payload, written_value
+from hushcast import control_messages
+from hushcast.arguments import Acknowledging, Since, check_subscription, sealed_payload, written_value
 from hushcast.blocks import interrupt_alone, opened_by_async_with
+from hushcast.carried_link_calls import CarriedLinkCalls
 from hushcast.control_connection import ControlConnection, open_connection
-from hushcast.descriptions import Finding, Publication, Subscription, Unsent
-from hushcast.device_calls import DeviceCalls
+from hushcast.descriptions import Publication
 from hushcast.errors import (
     ConnectionEnded,
     HushcastError,
@@ -27,7 +27,8 @@ from hushcast.errors import (
     Starting,
     TimedOut,
 )
-from hushcast.messages import AGAIN, WINDOW, Acknowledging, Messages, Since
+from hushcast.messages import AGAIN, WINDOW, Messages
+from hushcast.questions import Questions
 from hushcast.sockets import daemon_socket
 
 if TYPE_CHECKING:  # keys load what seals and signs: a program that only asks or listens is spared it
@@ -42,7 +43,7 @@ Attributes = Mapping[str, str | int | float]
 AnswerT = TypeVar("AnswerT")
 
 
-class Daemon(DeviceCalls):
+class Daemon(Questions, CarriedLinkCalls):
     """A connection to a daemon, which comes again when the daemon does.
 
     A topic is a plain text, which names an open topic, or a link. A text is refused where the daemon is
@@ -175,81 +176,6 @@ class Daemon(DeviceCalls):
             topic, asked, behind, WINDOW, coverage, terms, open, once, past
         )
         return Messages(self, request, acknowledge, purpose)
-
-    async def acknowledge(
-        self, topic: str, cursor: int, *, where: str | None = None, timeout: float | None = None
-    ) -> None:
-        """Acknowledge all messages up to a cursor, of the subscription with this condition or of all to it.
-
-        On return this is on the daemon's disk.
-        """
-        check_topic(topic, where)
-        check_cursor(cursor)
-        await self.ask(
-            control_messages.AcknowledgeRequest(topic, cursor, where),
-            control_messages.AcknowledgeAnswer,
-            timeout,
-        )
-
-    async def unsubscribe(
-        self, topic: str, *, where: str | None = None, timeout: float | None = None
-    ) -> bool:
-        """End the subscription with this condition, or all to the topic; return whether there was one."""
-        check_topic(topic, where)
-        return (
-            await self.ask(
-                control_messages.TopicUnsubscribeRequest(topic, where),
-                control_messages.UnsubscribeAnswer,
-                timeout,
-            )
-        ).existed
-
-    async def subscriptions(self, *, timeout: float | None = None) -> list[Subscription]:
-        """Return the subscriptions that the daemon holds, oldest first."""
-        told = await self.ask(
-            control_messages.SubscriptionsRequest(), control_messages.SubscriptionsAnswer, timeout
-        )
-        return [descriptions.subscription(one) for one in told.subscriptions]
-
-    async def outbox(self, *, timeout: float | None = None) -> list[Unsent]:
-        """Return the publications that wait for a relay's receipt, and those that were given up."""
-        told = await self.ask(control_messages.OutboxRequest(), control_messages.OutboxAnswer, timeout)
-        return [descriptions.unsent(one) for one in told.publications]
-
-    async def cancel(self, message_id: str, *, timeout: float | None = None) -> str:
-        """Take the publication with this id out of the outbox, and return its topic's name.
-
-        If it was being handed over, a relay may have it all the same.
-        """
-        return (
-            await self.ask(control_messages.CancelRequest(message_id), control_messages.CancelAnswer, timeout)
-        ).topic
-
-    async def coverage(
-        self, topic: str, *, where: str | None = None, losses: bool = False, timeout: float | None = None
-    ) -> list[events.Coverage]:
-        """Return how much of the network reaches the subscriptions to a topic, or one of them.
-
-        With `losses`, `described["losses"]` has for each relay how many copies of probes it lost and passed
-        on, on an overlay; for one that loses one size alone, or number of tokens, how many of these.
-        """
-        check_topic(topic, where)
-        told = await self.ask(
-            control_messages.CoverageRequest(topic, where, losses), control_messages.CoverageAnswer, timeout
-        )
-        return [events.coverage(one) for one in told.subscriptions]
-
-    async def status(self, *, timeout: float | None = None) -> dict[str, Any]:
-        """Return the daemon's state, as `hushcast status --json` shows it."""
-        return (
-            await self.ask(control_messages.StatusRequest(), control_messages.StatusAnswer, timeout)
-        ).status
-
-    async def examine(self, *, timeout: float | None = None) -> list[Finding]:
-        """Return what keeps the daemon from working, as `hushcast doctor` shows it."""
-        return (
-            await self.ask(control_messages.DoctorRequest(), control_messages.DoctorAnswer, timeout)
-        ).findings
 
     async def ask(
         self, request: control_messages.Request, kind: type[AnswerT], timeout: float | None = None

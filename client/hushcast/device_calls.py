@@ -1,39 +1,27 @@
-"""What a program asks a daemon about devices: its links, to be carried to another one."""
+"""What a program asks a daemon about the devices that share with it."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
-
-import anyio.to_thread
+from typing import TYPE_CHECKING, TypeVar
 
 from hushcast import device_messages
 from hushcast.control_messages import Request
 
 if TYPE_CHECKING:  # keys load what seals and signs, which few calls need
     from hushcast.keys import Author
-    from hushcast_protocol.devices.carried_links import CarriedLink
 
 AnswerT = TypeVar("AnswerT")
 
 
-class Asking(Protocol):
+class Asking(ABC):
     """A daemon that answers one request with one answer."""
 
+    @abstractmethod
     async def ask(self, request: Request, kind: type[AnswerT], timeout: float | None = None) -> AnswerT:
         """Return the answer, of this kind."""
-
-
-class Imported(NamedTuple):
-    """What became of an import."""
-
-    planned: int
-    """Subscriptions that will begin."""
-    held: int
-    """Those that the daemon had."""
-    within: float
-    """Seconds within which the last one begins."""
 
 
 @dataclass(frozen=True)
@@ -62,43 +50,10 @@ class Invitation:
     """Unix seconds."""
 
 
-class DeviceCalls:
+class DeviceCalls(Asking):
     """The part of `Daemon` that is about devices."""
 
-    async def export_links(self: Asking, password: str) -> bytes:
-        """Return the links of all subscriptions, sealed under a password, with conditions and terms.
-
-        Whoever has both reads all private topics in it. The password has 8 characters at least; a second and
-        256 MiB are spent, so that guesses are dear.
-        """
-        from hushcast.keys import sealed_links
-        from hushcast_protocol.devices.carried_links import CarriedLink
-
-        told = await self.ask(device_messages.LinksRequest(), device_messages.LinksAnswer)
-        links = [CarriedLink(one["link"], one["where"], one["terms"]) for one in told.links]
-        return await anyio.to_thread.run_sync(sealed_links, links, password)
-
-    async def import_links(
-        self: Asking, sealed: bytes, password: str, *, within: float | None = None
-    ) -> Imported:
-        """Subscribe to all links of an export, each at a moment drawn `within` so many seconds.
-
-        Without `within` within twelve epochs, as subscriptions that begin together show that they are one
-        daemon's; with 0 at once. On return it is on the daemon's disk. Raises `UsageError` where the password
-        is another one.
-        """
-        from hushcast_protocol.devices.carried_links import open_links
-
-        links = await anyio.to_thread.run_sync(open_links, sealed, password)
-        planned, held, last = 0, 0, 0.0
-        for begin in range(0, len(links), device_messages.MAX_CARRIED):
-            part = [_carried(link) for link in links[begin : begin + device_messages.MAX_CARRIED]]
-            request = device_messages.LinksImportRequest(part, within)
-            told = await self.ask(request, device_messages.LinksImportAnswer)
-            planned, held, last = planned + told.planned, held + told.held, told.within
-        return Imported(planned, held, last)
-
-    async def invite_device(self: Asking, name: str = "device") -> Invitation:
+    async def invite_device(self, name: str = "device") -> Invitation:
         """Return a link by which one device joins those that share with this one, within ten minutes.
 
         From then on they share subscriptions and what was read. `name` is this device's, if it has none yet.
@@ -107,7 +62,7 @@ class DeviceCalls:
         return Invitation(told.link, told.expires)
 
     async def join_devices(
-        self: Asking, link: str, name: str = "device", *, timeout: float | None = None
+        self, link: str, name: str = "device", *, timeout: float | None = None
     ) -> list[Device]:
         """Join the devices that a link invites to, as `name`; return all of them.
 
@@ -117,11 +72,11 @@ class DeviceCalls:
         limit = math.inf if timeout is None else timeout
         return _devices(await self.ask(request, device_messages.DevicesAnswer, limit))
 
-    async def devices(self: Asking) -> list[Device]:
+    async def devices(self) -> list[Device]:
         """Return the devices that share with this one, itself and removed ones included."""
         return _devices(await self.ask(device_messages.DevicesRequest(), device_messages.DevicesAnswer))
 
-    async def remove_device(self: Asking, device: str) -> list[Device]:
+    async def remove_device(self, device: str) -> list[Device]:
         """Remove a device by its name, or the beginning of its fingerprint; return all that are known.
 
         The others go on under a new secret: it learns nothing that they say later. Raises `UsageError`.
@@ -129,24 +84,24 @@ class DeviceCalls:
         request = device_messages.DeviceRemoveRequest(device)
         return _devices(await self.ask(request, device_messages.DevicesAnswer))
 
-    async def leave_devices(self: Asking) -> None:
+    async def leave_devices(self) -> None:
         """Share nothing any more, and forget what was shared; what is subscribed to here stays.
 
         Remove this device on another one, too: its disk may have been copied.
         """
         await self.ask(device_messages.DeviceLeaveRequest(), device_messages.DevicesAnswer)
 
-    async def share_author(self: Asking, name: str, author: Author | None) -> None:
+    async def share_author(self, name: str, author: Author | None) -> None:
         """Share an author's key with all devices under a name; with `None`, share it no more."""
         seed = None if author is None else author.seed.reveal()
         await self.ask(device_messages.AuthorShareRequest(name, seed), device_messages.AuthorsAnswer)
 
-    async def shared_authors(self: Asking) -> dict[str, str]:
+    async def shared_authors(self) -> dict[str, str]:
         """Return the fingerprints of the authors whose keys the devices share, by their names."""
         told = await self.ask(device_messages.AuthorsRequest(), device_messages.AuthorsAnswer)
         return {one["name"]: one["fingerprint"] for one in told.authors}
 
-    async def shared_author(self: Asking, name: str) -> Author:
+    async def shared_author(self, name: str) -> Author:
         """Return the author whose key is shared under a name; raise `Refusal` where there is none."""
         from hushcast.keys import Author
         from hushcast_protocol.base.secrets import Seed
@@ -161,7 +116,3 @@ def _devices(told: device_messages.DevicesAnswer) -> list[Device]:
         Device(one["name"], one["fingerprint"], one["this"], one["removed"], one["heard"])
         for one in told.devices
     ]
-
-
-def _carried(link: CarriedLink) -> device_messages.CarriedSubscription:
-    return device_messages.CarriedSubscription(link.link, link.where, link.terms)

@@ -6,15 +6,15 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import anyio
 import anyio.lowlevel
 import msgspec
 
 from hushcast import control_messages, events
+from hushcast.arguments import Acknowledging
 from hushcast.control_connection import Call, ControlConnection
 from hushcast.errors import (
     ConnectionEnded,
@@ -35,8 +35,6 @@ WINDOW = 64  # messages that may come before the program has taken one; 22 MB of
 AGAIN = 0.25  # seconds until a daemon that is starting is asked again
 LAST_WORDS = 5.0  # seconds that the end of a subscription's block may take
 
-Acknowledging = Literal["automatic", "manual", "never"]
-Since = int | Literal["shown"] | datetime
 AnswerT = TypeVar("AnswerT")
 
 

@@ -24,7 +24,7 @@ from hushcast_gateway.retained_backlog import RetainedBacklog
 from hushcast_gateway.retained_refresh import RetainedRefresh
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.withdrawal_sender import WithdrawalMessage, WithdrawalSender
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.mqtt.arrival_order import ReleasedArrival, stream_of
 from hushcast_protocol.mqtt.envelope import OpenedEnvelope, enclose, placed, travelling
 from hushcast_protocol.mqtt.limits import MESSAGE_OVERHEAD

@@ -15,7 +15,8 @@ from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.content.bodies import Content, compose, packed_values
 from hushcast_protocol.content.likeness import OTHERS, Likeness, draw_likeness, draw_values
-from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.reports import (
     MAX_HEARD,
     REPORTED_WITHIN,

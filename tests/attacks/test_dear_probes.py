@@ -14,7 +14,7 @@ from hushcast_local.recent_messages import MAX_RECENT
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.likeness import OTHERS
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 
 EPOCH = 1200
 PROBES = 96  # an epoch, in the mean

@@ -11,7 +11,8 @@ from small_network import ONE, derive, small_network
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.secrets import Seed, TopicKey
 from hushcast_protocol.content.bodies import Content, _associated, _body_key, compose, open_body
-from hushcast_protocol.content.messages import HEADER, NONCE, PADDED_SIZES, Message, message_id
+from hushcast_protocol.content.messages import HEADER, NONCE, Message, message_id
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.overlay.frames import Drop, Receipt
 
 AUTHOR = Seed(bytes(range(32)))

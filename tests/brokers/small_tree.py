@@ -44,7 +44,8 @@ from hushcast_protocol.brokers.frames import (
 )
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.attributes import Label, Number
-from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_runtime.counters import Counters

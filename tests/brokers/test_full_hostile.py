@@ -34,7 +34,8 @@ from hushcast_protocol.brokers.full.layer_positions import LayerPositions
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
 from hushcast_protocol.brokers.full.layers import Layer, in_order
 from hushcast_protocol.brokers.full.word_holder import WordHolder
-from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 
 M = 3
 ROWS = (

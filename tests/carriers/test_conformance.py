@@ -33,7 +33,8 @@ from worlds import (
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.topics import make_topic
 from hushcast_runtime.carriers.carrier import Route
 

@@ -40,7 +40,8 @@ from hushcast_protocol.central.introduction import PseudonymSecret, SealingKey, 
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CENTRAL_PROFILES
 from hushcast_protocol.central.rerouting import MAX_INSIDE, WrappedMessage, encrypted, unwrap, wrap
-from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.storage.store import MemoryStore

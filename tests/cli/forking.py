@@ -24,6 +24,7 @@ import trio
 # What commands load when they run.
 _LOADED = (
     "hushcast.daemon",
+    "hushcast_cli.chosen_daemon",
     "hushcast_cli.daemon_calls",
     "hushcast_cli.messages.topic_arguments",
     "hushcast_cli.output",

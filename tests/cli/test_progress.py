@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 
 import pytest
 import trio
 
 from hushcast.errors import NoDaemon
-from hushcast_cli.progress import PATIENCE, shown_when_slow
+from hushcast_cli import progress
+from hushcast_cli.awaited_progress import shown_when_slow
+from hushcast_cli.progress import PATIENCE, shown_when_late
 
 
 class Terminal(io.StringIO):
@@ -46,3 +49,24 @@ async def test_a_program_reads_nothing_of_it(
 ) -> None:
     await waited(3 * PATIENCE)
     assert capsys.readouterr() == ("", "")
+
+
+def test_what_blocks_is_shown_once_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, shown = "waiting for the daemon's answer", Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", shown)
+    with shown_when_late(text):
+        pass
+    assert shown.getvalue() == ""
+    monkeypatch.setattr(progress, "PATIENCE", 0)
+    with pytest.raises(NoDaemon), shown_when_late(text):
+        raise NoDaemon(_seen(shown, text))
+    assert text in shown.getvalue()
+
+
+def _seen(shown: Terminal, text: str) -> str:
+    """Return once it is shown, or ten seconds have passed."""
+    given_up = time.monotonic() + 10
+    while text not in shown.getvalue() and time.monotonic() < given_up:
+        time.sleep(0.01)
+    return text

@@ -12,7 +12,7 @@ import trio
 from fake_daemon import REFUSAL, FakeDaemon
 from running import COMMAND, ENOUGH, WITHIN, hushcast
 
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 
 EVERY_BYTE = bytes(range(256))
 

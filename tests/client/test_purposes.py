@@ -10,7 +10,7 @@ from purpose_files import EPOCH, ISSUER, issued, write_files
 from world import World
 
 import hushcast
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 
 
 def keys(folder: Path, *granted: str, epochs: range = range(EPOCH, EPOCH + 2)) -> hushcast.PurposeKeys:

@@ -28,7 +28,8 @@ from hushcast_local.application_delivery import ApplicationDelivery
 from hushcast_local.settings import InboxSection
 from hushcast_local.subscription import kept
 from hushcast_protocol.content.bodies import Content, compose
-from hushcast_protocol.content.messages import MAX_PAYLOAD, Message
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import MAX_TAGS, parse_where
 from hushcast_protocol.content.tokens import token, topic_key
 from hushcast_protocol.content.topics import Interest, make_topic

@@ -13,7 +13,7 @@ from small_network import BEGIN, ONE, until
 from hushcast.control_messages import EndNotice, Hello, ShownNotice, TopicSubscribeRequest, encode_line
 from hushcast_local.inbox_records import ReportedGap
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.storage.store import MemoryStore

@@ -12,7 +12,7 @@ from small_network import ONE, Node, SmallNetwork, derive, small_network
 from hushcast_overlay.relay.detours import PRUNE_AFTER
 from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.messages import PADDED_SIZES
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.tokens import token
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.elements import ORIGIN, element

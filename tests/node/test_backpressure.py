@@ -15,7 +15,7 @@ from hushcast_overlay.relay.peers import Peers
 from hushcast_protocol.base.hop import MAX_QUEUE
 from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.overlay import box_shares
 from hushcast_protocol.overlay.hops import host_hop
 from hushcast_runtime.transports.channel import Channel

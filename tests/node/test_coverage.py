@@ -11,7 +11,8 @@ from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, small_network, 
 from hushcast_overlay.routes.coverage import OverlayCoverage
 from hushcast_overlay.routes.probes import PROBE_WITHIN
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.messages import PADDED_SIZES, Message, padded_size
+from hushcast_protocol.content.messages import Message, padded_size
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.reports import REPORTED_WITHIN, SETTLED
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.overlay.coverage import MessageForm, ProbePath

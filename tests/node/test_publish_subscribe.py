@@ -8,7 +8,7 @@ from small_network import ONE, TWO, Ear, small_network, until
 
 from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic
 

@@ -10,7 +10,7 @@ from hushcast_local import outbox, subscriber
 from hushcast_overlay.routes.dropper import ATTEMPTS, LONGEST_DELAY, RECEIPT_TIMEOUT
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_runtime.storage import spool
 

@@ -43,7 +43,8 @@ from hushcast_protocol.brokers.full.layered_word import LayeredWord
 from hushcast_protocol.brokers.full.layers import Layer, NumberedLayer
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.content.attributes import Label, Number
-from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.topics import Topic
 
 ROOT, INNER, EDGE = (Seed(bytes([n]) * 32) for n in (1, 2, 3))

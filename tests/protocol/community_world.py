@@ -34,7 +34,8 @@ from hushcast_protocol.brokers.community.sealed_filter import (
 )
 from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.content.attributes import Values
-from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.topics import Topic
 
 NETWORK = b"n" * 32

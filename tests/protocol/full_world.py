@@ -29,7 +29,8 @@ from hushcast_protocol.brokers.full.outer_message import content_of, labels_of, 
 from hushcast_protocol.brokers.full.published_names import published_names
 from hushcast_protocol.brokers.full.rows import RowChanges, Rows
 from hushcast_protocol.brokers.full.word_holder import WordHolder
-from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 
 FIGURE_2 = {
     "B4": "C",

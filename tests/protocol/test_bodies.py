@@ -24,16 +24,8 @@ from hushcast_protocol.content.bodies import (
     open_body,
     reseal_label,
 )
-from hushcast_protocol.content.messages import (
-    HEADER,
-    MAX_PAYLOAD,
-    NONCE,
-    PADDED_SIZES,
-    SEAL,
-    Message,
-    message_id,
-    padded_size,
-)
+from hushcast_protocol.content.messages import HEADER, NONCE, SEAL, Message, message_id, padded_size
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD, PADDED_SIZES
 
 TOKENS = (b"t" * 16,)
 AUTHOR, OTHER_AUTHOR = seed(77), seed(78)

@@ -54,7 +54,8 @@ from hushcast_protocol.brokers.community.sealed_filter import (
 )
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.content.attributes import MAX_ATTRIBUTES, MAX_BITS, Label, Number
-from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL, TRAIL_SIZE, Message
+from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.topics import Topic, make_topic
 
 ID = b"i" * 32

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.intervals import wilson
 from hushcast_protocol.content.attributes import parse_attribute
-from hushcast_protocol.content.messages import PADDED_SIZES
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.reports import (
     MAX_HEARD,

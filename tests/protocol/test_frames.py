@@ -12,7 +12,8 @@ from hushcast_protocol.base.proof_of_work import ProofOfWork
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content, compose
-from hushcast_protocol.content.messages import MAX_PAYLOAD, MAX_TOKENS, Message
+from hushcast_protocol.content.messages import MAX_TOKENS, Message
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.overlay import frames
 from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS
 from hushcast_protocol.overlay.parcels import MAX_PARCEL

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import one_step
 
-from hushcast_protocol.content.messages import HEADER, MAX_BODY, PADDED_SIZES, SEAL
+from hushcast_protocol.content.messages import HEADER, MAX_BODY, SEAL
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.overlay import kept_shares
 from hushcast_protocol.overlay.kept_shares import (
     KEPT_BESIDE,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.content.attributes import Values
 from hushcast_protocol.content.likeness import OTHERS, Likeness, draw_likeness, draw_values
-from hushcast_protocol.content.messages import PADDED_SIZES
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.tokens import TOKEN_COUNTS, published_tokens
 from hushcast_protocol.content.topics import make_topic

@@ -14,15 +14,14 @@ from hushcast_protocol.content.bodies import Content, compose, open_body
 from hushcast_protocol.content.messages import (
     HEADER,
     MAX_BODY,
-    MAX_PAYLOAD,
     MAX_TOKENS,
-    PADDED_SIZES,
     SEAL,
     TRAIL_SIZE,
     Message,
     check_message,
     message_id,
 )
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD, PADDED_SIZES
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Forward, decode_overlay
 
 TOKENS = (b"t" * 16,)

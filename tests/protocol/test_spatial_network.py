@@ -14,7 +14,7 @@ from hushcast_protocol.base.proof_of_work import mint
 from hushcast_protocol.base.sealed_box import seal_box
 from hushcast_protocol.base.secrets import AgreementKey, TopicSecret
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.topics import make_topic, write_link
 from hushcast_protocol.spatial.keywords import MAX_WORD
 from hushcast_protocol.spatial.located_answer import MAX_ANSWER

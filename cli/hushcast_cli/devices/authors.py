@@ -42,7 +42,7 @@ def keys(
             "give NAME and one of --share, --write and --forget, or nothing", click.get_current_context()
         )
     from hushcast.keys import read_author, write_author
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.chosen_daemon import ask
     from hushcast_cli.output import json_line, table, write
 
     if name is None:

@@ -108,7 +108,7 @@ def join(
     import sys
 
     from hushcast.secret_files import read_private
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.chosen_daemon import ask
 
     if link is None:
         assert link_file is not None
@@ -132,7 +132,7 @@ def list_devices(choices: Choices, timeout: float | None) -> None:
     Examples:
       hushcast device list
     """
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.chosen_daemon import ask
     from hushcast_cli.output import note
 
     devices = ask(choices, lambda one: one.devices(), timeout)
@@ -156,7 +156,7 @@ def remove(choices: Choices, device: str, timeout: float | None) -> None:
     Examples:
       hushcast device remove phone
     """
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.chosen_daemon import ask
 
     _list(choices, ask(choices, lambda one: one.remove_device(device), timeout))
 
@@ -174,7 +174,7 @@ def leave(choices: Choices, timeout: float | None) -> None:
     Examples:
       hushcast device leave
     """
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.chosen_daemon import ask
 
     ask(choices, lambda one: one.leave_devices(), timeout)
 

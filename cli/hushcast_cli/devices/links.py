@@ -36,13 +36,13 @@ def export(choices: Choices, file: Path, password_file: Path | None, timeout: fl
       hushcast device export links.sealed --password-file password.txt
     """
     from hushcast.secret_files import write_new
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.daemon_calls import converse
     from hushcast_cli.output import json_line, note, write
 
     if file.exists():
         raise click.UsageError(f"{file} exists: name another file", click.get_current_context())
     password = _password(password_file, is_new=True)
-    sealed = ask(choices, lambda daemon: daemon.export_links(password), timeout)
+    sealed = converse(choices, lambda daemon: daemon.export_links(password), timeout)
     write_new(file, sealed, "links")
     if choices.json:
         write(json_line({"file": str(file)}))
@@ -83,7 +83,7 @@ def import_(
       hushcast device import links.sealed --at-once --password-file password.txt
     """
     from hushcast.secret_files import read_private
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.daemon_calls import converse
     from hushcast_cli.output import json_line, text_line, write
     from hushcast_protocol.devices.carried_links import MAX_CARRIED_FILE
 
@@ -92,7 +92,7 @@ def import_(
     seconds = 0.0 if at_once else None if within is None else within * 3600
     sealed, _ = read_private(file, MAX_CARRIED_FILE, "file of links")
     password = _password(password_file, is_new=False)
-    done = ask(choices, lambda daemon: daemon.import_links(sealed, password, within=seconds), timeout)
+    done = converse(choices, lambda daemon: daemon.import_links(sealed, password, within=seconds), timeout)
     if choices.json:
         write(json_line(done._asdict()))
         return

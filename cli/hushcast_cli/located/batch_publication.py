@@ -57,13 +57,13 @@ def send_batch(
     Raises what says why not, and how to do it later.
     """
     from hushcast.errors import NoDaemon, Refusal, TimedOut
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.daemon_calls import converse
     from hushcast_located.batch_folder import BatchFolder
     from hushcast_located.paced_publication import publish, to_publish
 
     number, parts = to_publish(given.seed, BatchFolder(given.folder), number, with_table)
     try:
-        ask(choices, lambda daemon: publish(daemon, given.link, given.author, parts), timeout)
+        converse(choices, lambda daemon: publish(daemon, given.link, given.author, parts), timeout)
     except (NoDaemon, Refusal, TimedOut) as error:
         later = f"batch {number} is signed, and not published: `{given.again(number)}` does that later"
         raise type(error)(f"{error}; {later}") from None

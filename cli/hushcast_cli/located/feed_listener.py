@@ -12,11 +12,11 @@ import trio
 from hushcast.control_messages import as_text
 from hushcast.daemon import Daemon
 from hushcast.events import Disconnected, Lost, Reconnected
+from hushcast_cli.awaited_progress import shown_when_slow
 from hushcast_cli.exits import Failure
 from hushcast_cli.messages.message_listener import end_with_reader, print_data
 from hushcast_cli.messages.printers import loss
 from hushcast_cli.output import json_line, note, text_line
-from hushcast_cli.progress import shown_when_slow
 from hushcast_located.meanings import MEANING
 from hushcast_located.subscriber.environment import SubscriberEnvironment
 from hushcast_located.subscriber.events import (

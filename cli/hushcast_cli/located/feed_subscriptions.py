@@ -130,13 +130,13 @@ def unsubscribe(choices: Choices, name: str, timeout: float | None) -> None:
     Example:
       hushcast located unsubscribe feed-1
     """
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.daemon_calls import converse
     from hushcast_cli.output import json_line, note, write
     from hushcast_located.subscriber.feed_subscription import check_known
     from hushcast_located.subscriber.feed_subscription import unsubscribe as end
 
     check_known(name)
-    ask(choices, lambda daemon: end(daemon, name), timeout)
+    converse(choices, lambda daemon: end(daemon, name), timeout)
     if choices.json:
         write(json_line({"event": "unsubscribed", "name": name}))
     else:

@@ -16,6 +16,7 @@ from hushcast.daemon import Daemon
 from hushcast.events import Disconnected, Gap, Lost, Message, Reconnected, Unopened, Withdrawn
 from hushcast.messages import Messages
 from hushcast_cli import progress
+from hushcast_cli.awaited_progress import shown_when_slow
 from hushcast_cli.exits import Failure
 from hushcast_cli.messages.printers import Printer
 from hushcast_cli.output import StdoutClosed, note, write
@@ -99,7 +100,7 @@ class _Listening:
         waits = "waiting until relays or a server route to this daemon"
         if wanted.terms is not None:
             waits = f"waiting until {counted(wanted.terms.k, 'subscriber')} stand behind it"
-        async with progress.shown_when_slow(waits, self._how_far):
+        async with shown_when_slow(waits, self._how_far):
             with progress.waiting(waits if wanted.terms is not None else f"{waits}; {_LOOK}"):
                 await messages.__aenter__()
         is_over = False

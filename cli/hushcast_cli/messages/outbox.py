@@ -28,7 +28,7 @@ def outbox(choices: Choices, cancel: str | None, timeout: float | None) -> None:
       hushcast outbox --json
       hushcast outbox --cancel 126c5f89…
     """
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.chosen_daemon import ask
     from hushcast_cli.output import json_line, note, text_line, write
 
     if cancel is not None:

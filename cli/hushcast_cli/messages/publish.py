@@ -251,7 +251,7 @@ async def _publish(
 ) -> None:
     """Publish, and note in `told` how far it has come."""
     from hushcast.errors import NoDaemon
-    from hushcast_cli.progress import shown_when_slow
+    from hushcast_cli.awaited_progress import shown_when_slow
     from hushcast_protocol.base.errors import Refusal
 
     told.queued = await hand_in(daemon, payload)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,9 @@ from hushcast_cli.options import (
 )
 from hushcast_runtime.wording import counted
 
+if TYPE_CHECKING:
+    from hushcast.questions import Questions
+
 
 @click.command(short_help="List the daemon's subscriptions, with their handles.")
 @timeout_option
@@ -33,7 +36,7 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
     Example:
       hushcast subscriptions --json
     """
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.chosen_daemon import ask
     from hushcast_cli.output import json_line, note, text_line, write
 
     found = ask(choices, lambda daemon: daemon.subscriptions(), timeout)
@@ -171,10 +174,10 @@ def unsubscribe(
         raise click.UsageError("give TOPIC, --link-file or --all", click.get_current_context())
     check_one_topic(topic, link_file)
     from hushcast import control_messages
+    from hushcast_cli.awaited_progress import shown_when_slow
     from hushcast_cli.daemon_calls import daemon, run
     from hushcast_cli.messages.topic_arguments import checked_where, choose_topic
     from hushcast_cli.output import json_line, note, write
-    from hushcast_cli.progress import shown_when_slow
 
     async def work() -> control_messages.UnsubscribeAnswer:
         chosen = await choose_topic(topic, link_file)
@@ -194,20 +197,18 @@ def unsubscribe(
 
 def _end_all(choices: Choices, timeout: float | None) -> None:
     """End whatever the daemon is subscribed to when it is asked, oldest first."""
-    from hushcast_cli.daemon_calls import daemon, run
+    from hushcast_cli.chosen_daemon import ask
     from hushcast_cli.output import json_line, note, write
-    from hushcast_cli.progress import shown_when_slow
 
-    async def work() -> int:
+    async def end(daemon: Questions) -> int:
         ended = 0
-        async with daemon(choices) as one, shown_when_slow("ending all subscriptions"):
-            for held in await one.subscriptions():
-                existed = await one.unsubscribe(held.described["handle"])
-                ended += existed
-                if choices.json:
-                    write(json_line({"topic": held.described["topic"], "existed": existed}))
+        for held in await daemon.subscriptions():
+            existed = await daemon.unsubscribe(held.handle)
+            ended += existed
+            if choices.json:
+                write(json_line({"topic": held.topic, "existed": existed}))
         return ended
 
-    ended = run(work, timeout)
+    ended = ask(choices, end, timeout, "ending all subscriptions")
     if not choices.json:
         note(f"{counted(ended, 'subscription')} ended" if ended else "there was no subscription")

@@ -49,8 +49,8 @@ def probe(choices: Choices, config: Path | None, subscriptions: int) -> None:
     Example:
       hushcast admin directory probe --config directory.toml --socket /run/hushcast/probe/control.sock
     """
+    from hushcast_cli.chosen_daemon import chosen_socket
     from hushcast_cli.configuration.places import config_of
-    from hushcast_cli.daemon_calls import chosen_socket
     from hushcast_runtime.processes.process import run_until_signal
 
     file = config_of("directory", config)

@@ -49,7 +49,7 @@ def doctor(choices: Choices, program: str | None, config: Path | None, timeout: 
       sudo hushcast doctor --config /etc/hushcast/node.toml
     """
     from hushcast.errors import NoDaemon
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.chosen_daemon import ask
 
     if program is not None or config is not None:
         found = _looked_at(*chosen_program(program, config), timeout)
@@ -89,11 +89,11 @@ def _config_beside(choices: Choices) -> Path | None:
 
 
 def _looked_at(program: Program, config: Path, seconds: float | None) -> list[Finding]:
+    from hushcast_cli.awaited_progress import shown_when_slow
     from hushcast_cli.configuration.places import unit_of
     from hushcast_cli.configuration.state import one_of
     from hushcast_cli.daemon_calls import run
     from hushcast_cli.operate.stopped_program import finding_of_stopped
-    from hushcast_cli.progress import shown_when_slow
     from hushcast_protocol.base.errors import UsageError
     from hushcast_protocol.base.findings import bad, good
     from hushcast_runtime.storage.state_lock import holder

@@ -26,7 +26,7 @@ def status(choices: Choices, counters: bool, check: bool, timeout: float | None)
       hushcast status --counters
       hushcast status --check --json
     """
-    from hushcast_cli.daemon_calls import ask
+    from hushcast_cli.chosen_daemon import ask
     from hushcast_cli.exits import Failure
     from hushcast_cli.operate.status_summary import summary, waits_for
     from hushcast_cli.output import json_line, table, write

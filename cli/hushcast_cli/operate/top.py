@@ -28,7 +28,7 @@ def top(choices: Choices, directory: Path | None) -> None:
     Example:
       hushcast top --dir /tmp/testnet
     """
-    from hushcast_cli.daemon_calls import daemon_socket
+    from hushcast_cli.chosen_daemon import daemon_socket
     from hushcast_cli.output import is_terminal
 
     if directory is None:

@@ -14,7 +14,7 @@ from hushcast.purposes.purpose_files import PurposeFiles, read_grant_files, read
 from hushcast.secret_files import read_key, write_new
 from hushcast_protocol.base.errors import AuthenticationError, Refusal, UsageError
 from hushcast_protocol.base.secrets import Randomness
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import Predicate, write_where
 from hushcast_protocol.content.topics import parse_topic, write_link
 from hushcast_protocol.mqtt.envelope import OpenedEnvelope, enclose

@@ -25,15 +25,8 @@ from hushcast_protocol.base.secrets import Randomness, Seed, TopicKey
 from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.attributes import Value, Values
-from hushcast_protocol.content.messages import (
-    HEADER,
-    MAX_PAYLOAD,
-    NONCE,
-    PADDED_SIZES,
-    TRAIL_SIZE,
-    Message,
-    message_id,
-)
+from hushcast_protocol.content.messages import HEADER, NONCE, TRAIL_SIZE, Message, message_id
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD, PADDED_SIZES
 
 MAX_VALUES = 4096  # bytes of a message's attributes; eight of the longest take about 900
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.content.attributes import Attribute, Label, Number, Value, Values
-from hushcast_protocol.content.messages import PADDED_SIZES
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.predicates import Between, Condition, Equals, Predicate
 
 OTHERS = 8  # one probe in so many is of any form

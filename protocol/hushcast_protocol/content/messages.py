@@ -16,9 +16,8 @@ from nacl.bindings import (
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD, PADDED_SIZES
 
-MAX_PAYLOAD = 256 * 1024  # bytes
-PADDED_SIZES = (1024, 4 * 1024, 16 * 1024, 64 * 1024, MAX_PAYLOAD)  # a body's size tells one of five
 NONCE: int = _NPUBBYTES  # bytes
 TRAIL_SIZE = 77  # bytes in which a carrier notes the way of a message; zero when it is sealed
 MAX_TOKENS = 80  # a message asks the routing table this often at most

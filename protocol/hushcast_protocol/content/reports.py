@@ -14,7 +14,7 @@ import msgspec
 
 from hushcast_protocol.base.wire import Bytes32, Wire, decoder, encode
 from hushcast_protocol.content.attributes import Value
-from hushcast_protocol.content.messages import PADDED_SIZES
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.predicates import Predicate
 
 MAX_HEARD = 20  # messages in a report

@@ -22,7 +22,7 @@ from hushcast_protocol.base.secrets import AgreementKey, Randomness, Seed, Topic
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, PublicKey, Wire, decoder, encode
 from hushcast_protocol.content.link_text import LINK_SCHEME, unpack, write_packed
-from hushcast_protocol.content.messages import MAX_PAYLOAD
+from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.topics import Topic
 from hushcast_protocol.devices.circle_secrets import HIDDEN_NAMES, MAX_SEALED_TO, CircleKeys, CircleSecret
 from hushcast_protocol.devices.shared_entries import MAX_ENTRY, DeviceValue, EntryKind, SharedEntry

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from hushcast_protocol.content.messages import HEADER, PADDED_SIZES, SEAL
+from hushcast_protocol.content.messages import HEADER, SEAL
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.overlay.trail import BITS_A_LABEL
 from hushcast_runtime.wording import counted, listed
 from hushcast_testnet.watch.diagram import (
