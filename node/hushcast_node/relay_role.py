@@ -86,6 +86,7 @@ class RelayRole:
         self.forwarding.begin_epoch()
         self.inquiries.look()
         if is_certain:
+            self.kept.begin_epoch()
             await self.leases.lapse()
             await self.parcels.lapse()
             await self.forwarding.lapse()

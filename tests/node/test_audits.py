@@ -20,6 +20,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.host_audits import drawn_audit
 from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept, ShownKeptMessages
+from hushcast_protocol.overlay.kept_answers import last_epoch
 from hushcast_protocol.overlay.profile import Root
 
 
@@ -169,6 +170,50 @@ async def test_what_one_keeper_makes_up_drives_nobody_from_a_host(is_shown: bool
         assert subscriber.count("hosts_left") == subscriber.count("gaps_found") == 0
         assert hosts_of(net, subscriber) == hosts
         assert box_of(subscriber).hosts.current == hosts[0].id
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("all_are_away", [False, True])
+async def test_of_a_keeper_that_was_away_the_next_is_asked_and_where_all_were_that_is_told(
+    all_are_away: bool,
+) -> None:
+    async with audited_network() as net:
+        subscriber, *_ = net.clients
+        await subscribed(subscriber)
+        ear = await subscriber.listen()
+        await next_day(net)
+        day = net.calendar.day(net.now)
+        trunk = (await subscriber.route().wanted.tokens(day)).trunk
+        audit = drawn_audit(subscriber.route().wanted.name, day + 2, TWO_DAYS.days)
+        assert audit is not None
+        keepers = keepers_of(net, message(day, trunk))
+        place = audit.place % len(keepers)
+        away = keepers if all_are_away else [keepers[place]]
+        for keeper in away:
+            says_that_it_was_away(keeper, day)
+        host = in_use(net, subscriber)
+        if not all_are_away:
+            loses_what_it_is_to_bring(host)
+            await drop_away_from(net, host, b"lost")
+        await next_day(net)
+        await net.sleep_until(net.calendar.day_start(day + 3))
+        assert subscriber.count("hosts_left") == (not all_are_away), "the next keeper shows it"
+        assert ear.payloads == ([] if all_are_away else [b"lost"])
+        assert ear.feed.lost() == (None if all_are_away else 0)
+
+
+def says_that_it_was_away(keeper: Node, day: int) -> None:
+    """Have a keeper show nothing of a day, and say that it was away as that ended."""
+    kept: Any = kept_of(keeper)
+    answer = kept.answer
+
+    async def answered(request: Any) -> Any:
+        if isinstance(request, AskKept) and request.day == day:
+            await trio.lowlevel.checkpoint()
+            return ShownKept((), 0, (last_epoch(day),))
+        return await answer(request)
+
+    kept.answer = answered
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network, unti
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept
+from hushcast_protocol.overlay.kept_answers import MAX_AWAY
 from hushcast_protocol.shards.shard_requests import ShardUnavailable, ShownCandidates
 
 
@@ -122,6 +123,38 @@ async def test_a_message_waits_at_its_origin_for_a_keeper_that_is_away_over_rest
 
 
 @pytest.mark.slow
+async def test_a_keeper_says_in_which_epochs_it_was_away_over_restarts() -> None:
+    async with kept_network(clients=0) as net:
+        one = message(net.calendar.day(net.now))
+        keeper, *_ = keepers_of(net, one)
+        gone = net.calendar.epoch(net.now)
+
+        async def away(epoch: int | None = None, day: int = one.day) -> tuple[int, ...]:
+            shown = await ask(net, keeper, AskKept(day, TRUNK, epoch))
+            assert isinstance(shown, ShownKept)
+            return shown.away
+
+        await keeper.restart()
+        assert await away() == ()
+        await trio.sleep(EPOCH_SECONDS)
+        assert await away() == (), "it was back before the next began"
+        await keeper.stop()
+        await trio.sleep(2 * EPOCH_SECONDS)
+        await keeper.start()
+        missed = (gone + 1, gone + 2, gone + 3)
+        assert await away() == missed
+        assert await away(gone + 2) == (gone + 2,)
+        assert await away(gone) == await away(gone + 9) == (), "nor in what is to come"
+        await next_day(net)
+        assert await away() == missed
+        assert await away(day=one.day + 1) == ()
+        await keeper.stop()
+        lose_disk(keeper)
+        await keeper.start()
+        assert len(await away(day=one.day)) == MAX_AWAY, "it cannot know any more"
+
+
+@pytest.mark.slow
 async def test_all_draw_the_same_over_restarts_late_in_a_day_and_who_came_later_hands_in_at_once() -> None:
     async with kept_network(clients=0) as net:
         one = message(net.calendar.day(net.now))
@@ -183,7 +216,9 @@ async def test_days_are_kept_as_the_rule_says_and_then_nothing_is_left() -> None
         await keeper.restart()
         assert (await ask(net, keeper, AskKeptMessages(one.day, TRUNK, (one.id,)))).messages == (one,)
         await next_day(net)
-        assert await ask(net, keeper, AskKept(one.day, TRUNK, None)) == ShownKept((), 0)
+        shown = await ask(net, keeper, AskKept(one.day, TRUNK, None))
+        assert (shown.ids, shown.gave_way) == ((), 0)
+        assert shown.away, "what it shows of that day counts for nothing"
         for kind in ("kept", "kept-body", "kept-gave-way"):
             assert await records(keeper, kind) == 0
         assert await records(keeper, "candidates") == 3, "of the days that are kept, and today"

@@ -88,8 +88,8 @@ async def test_what_both_origins_lost_is_dropped_anew_at_others(restarts: bool) 
         assert publisher.daemon.service.outbox() == []
 
 
-def says(keeper: Node, message: Message, is_there: bool) -> None:
-    """Have a keeper say of a message that it has it, or that it has not, whatever is true."""
+def says(keeper: Node, message: Message, is_there: bool, is_away: bool = False) -> None:
+    """Have a keeper say of a message that it has it, or that it has not, and was away, whatever is true."""
     kept: Any = kept_of(keeper)
     answer = kept.answer
 
@@ -98,7 +98,8 @@ def says(keeper: Node, message: Message, is_there: bool) -> None:
         if not isinstance(said, ShownKept):
             return said
         ids = set(said.ids) - {message.id} | ({message.id} if is_there else set())
-        return msgspec.structs.replace(said, ids=tuple(sorted(ids)))
+        epochs = (keeper.network.calendar.epoch(keeper.network.now),) if is_away else ()
+        return msgspec.structs.replace(said, ids=tuple(sorted(ids)), away=epochs)
 
     kept.answer = lie
 
@@ -114,6 +115,20 @@ async def test_a_keeper_that_denies_what_it_has_is_outvoted_and_four_are_not(lia
         await trio.sleep(LATEST + 60)
         assert publisher.count("publications_dropped_anew") == drops
         assert publisher.count("keepers_looked_at") in (ASKED, ASKED + ASKED_MORE)
+        assert publisher.daemon.service.outbox() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("liars", [4, 6])
+async def test_keepers_that_were_away_are_passed_over_and_where_all_were_it_is_not_known(liars: int) -> None:
+    async with kept_network(relays=18, clients=1, epoch=LONG) as net:
+        publisher, *_ = net.clients
+        message = await publish(publisher, b"x")
+        for keeper in keepers_of(net, message)[:liars]:
+            says(keeper, message, is_there=False, is_away=True)
+        await trio.sleep(LATEST + 60)
+        assert publisher.count("publications_dropped_anew") == 0
+        assert await records(publisher) == (liars == 6), "it is looked for again"
         assert publisher.daemon.service.outbox() == []
 
 

@@ -1,10 +1,10 @@
-"""When an owner asks a keeper, for which day, and what it believes."""
+"""When an owner asks a keeper, and for which day."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from hushcast_protocol.overlay.host_audits import FIRST_DAY, drawn_audit, shown_by_most
+from hushcast_protocol.overlay.host_audits import FIRST_DAY, drawn_audit
 
 DAY = 20_000
 NAMES = [number.to_bytes(16, "big") for number in range(5200)]
@@ -32,13 +32,3 @@ def test_each_day_and_each_topic_has_a_draw_of_its_own() -> None:
 def test_where_nothing_is_kept_for_two_days_nothing_is_asked() -> None:
     assert drawn_audit(NAMES[0], DAY, FIRST_DAY - 1) is None
     assert [drawn_audit(name, DAY, FIRST_DAY) is not None for name in NAMES[:9]] == [True] * 9
-
-
-def test_what_one_keeper_alone_shows_or_fewer_than_half_is_not_believed() -> None:
-    one, two, three = (bytes([number]) * 32 for number in range(3))
-    keepers = NAMES[:6]
-    assert shown_by_most({keepers[0]: {one}}) == set()
-    assert shown_by_most({keepers[0]: {one}, keepers[1]: {one, two}}) == {one}
-    shown = {keeper: {one} if place < 3 else {one, two} for place, keeper in enumerate(keepers)}
-    shown[keepers[0]] |= {three}
-    assert shown_by_most(shown) == {one}

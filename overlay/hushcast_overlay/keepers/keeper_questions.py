@@ -29,6 +29,7 @@ from hushcast_protocol.overlay.keeper_frames import (
     ShownKeptMessages,
     check_shown,
 )
+from hushcast_protocol.overlay.kept_answers import KeptIds
 from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import TransportError
 
@@ -63,14 +64,14 @@ class KeeperQuestions:
         self._counters = context.counters
         self._turns = trio.CapacityLimiter(MAX_ASKED_AT_ONCE)
 
-    async def ids(self, places: Places, question: AskKept) -> dict[RelayId, frozenset[bytes]]:
-        """Ask all keepers for ids; return what those say that answer."""
-        shown: dict[RelayId, frozenset[bytes]] = {}
+    async def ids(self, places: Places, question: AskKept) -> dict[RelayId, KeptIds]:
+        """Ask keepers for ids; return what those say that answer."""
+        shown: dict[RelayId, KeptIds] = {}
 
         async def ask(keeper: RelayId) -> None:
             answer = await self._ask(keeper, places[keeper], question)
             if isinstance(answer, ShownKept):
-                shown[keeper] = frozenset(answer.ids)
+                shown[keeper] = KeptIds(frozenset(answer.ids), frozenset(answer.away))
 
         async with trio.open_nursery() as nursery:
             for keeper in places:
@@ -82,7 +83,7 @@ class KeeperQuestions:
         day: int,
         trunk: bytes,
         places: Places,
-        shown: dict[RelayId, frozenset[bytes]],
+        shown: dict[RelayId, KeptIds],
         lacking: Collection[bytes],
         take: TakeBrought,
     ) -> bool:
@@ -90,19 +91,19 @@ class KeeperQuestions:
 
         What most of them keep comes first: a liar's inventions come last.
         """
-        votes = Counter(one for ids in shown.values() for one in ids if one in lacking)
+        votes = Counter(one for kept in shown.values() for one in kept.ids if one in lacking)
         wanted = dict.fromkeys(one for one, _ in votes.most_common())
         left = dict.fromkeys(self._env.sample(sorted(shown), len(shown)), MAX_QUESTIONS)
         taken = 0
         while wanted:
-            holders = [keeper for keeper in left if any(one in shown[keeper] for one in wanted)]
+            holders = [keeper for keeper in left if any(one in shown[keeper].ids for one in wanted)]
             if not holders:
                 return True
-            keeper = next((one for one in holders if next(iter(wanted)) in shown[one]), holders[0])
+            keeper = next((one for one in holders if next(iter(wanted)) in shown[one].ids), holders[0])
             if taken >= MAX_BROUGHT or not left[keeper]:
                 return False
             left[keeper] -= 1
-            ids = tuple([one for one in wanted if one in shown[keeper]][:MAX_SHOWN])
+            ids = tuple([one for one in wanted if one in shown[keeper].ids][:MAX_SHOWN])
             answer = await self._ask(keeper, places[keeper], AskKeptMessages(day, trunk, ids))
             if not isinstance(answer, ShownKeptMessages) or not answer.messages:
                 del left[keeper]
@@ -110,7 +111,7 @@ class KeeperQuestions:
             for message in answer.messages:
                 del wanted[message.id]
                 taken += len(message.body)
-                await take(message, [one for one in shown if message.id not in shown[one]])
+                await take(message, [one for one in shown if message.id not in shown[one].ids])
         return True
 
     async def _ask(self, keeper: RelayId, place: Address, question: KeeperRequest) -> KeeperAnswer | None:

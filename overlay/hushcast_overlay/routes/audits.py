@@ -1,7 +1,9 @@
 """Audits: once a day and topic an owner asks a keeper whether its host has brought all of a day gone by.
 
-What lacks is then asked for directly, of all keepers of the topic. A host that did not bring what most of
-them show is the second of its list from then on; of what none of them has any more applications hear.
+Of one that is silent, or was away as that day ended, the next is asked. What lacks is then asked for
+directly, of all keepers of the topic. A host that did not bring what most of them show is the second of its
+list from then on; of what none of them has any more applications hear, and of a day of which none of them can
+know.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import trio
 
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
-from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
+from hushcast_overlay.keepers.keeper_questions import KeeperQuestions, Places
 from hushcast_overlay.routes.owned_boxes import OwnedBoxes
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_overlay.shards.shard_keeper import FAILURES
@@ -19,8 +21,9 @@ from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic
-from hushcast_protocol.overlay.host_audits import HostAudit, drawn_audit, shown_by_most
+from hushcast_protocol.overlay.host_audits import HostAudit, drawn_audit
 from hushcast_protocol.overlay.keeper_frames import AskKept
+from hushcast_protocol.overlay.kept_answers import KeptIds, last_epoch, shown_by_most
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 
@@ -96,13 +99,17 @@ class Audits:
         if not places:
             return
         self._counters.add("audits")
-        first = list(places)[audit.place % len(places)]
         question = AskKept(audit.day, trunk, None)
-        shown = await self._questions.ids({first: places[first]}, question)
+        shown = await self._first_shown(places, audit.place, question)
         asking = {route.wanted.name: route for route in routes if self._boxes.asks(route, audit.day)}
+        if shown and all(last_epoch(audit.day) in kept.away for kept in shown.values()):
+            log.info("no keeper that answers was there as a day ended")
+            for route in asking.values():
+                route.wanted.lose(None)
         if not any((await _lacking(asking, shown.values())).values()):
             return
-        shown |= await self._questions.ids({one: at for one, at in places.items() if one != first}, question)
+        others = {keeper: place for keeper, place in places.items() if keeper not in shown}
+        shown |= await self._questions.ids(others, question)
         lacking = await _lacking(asking, shown.values())
         brought: set[bytes] = set()
 
@@ -113,7 +120,7 @@ class Audits:
 
         wanted = set[bytes]().union(*lacking.values())
         is_whole = await self._questions.bring(audit.day, trunk, places, shown, wanted, take)
-        sure = shown_by_most(shown)
+        sure = shown_by_most(shown, last_epoch(audit.day))
         for name, route in asking.items():
             came = {one for one in lacking[name] & brought if route.wanted.knows(one)}
             self._counters.add("messages_from_audits", len(came))
@@ -122,15 +129,24 @@ class Audits:
             if came & sure:
                 await self._boxes.leave(route, audit.day)
 
+    async def _first_shown(self, places: Places, place: int, question: AskKept) -> dict[RelayId, KeptIds]:
+        """Ask the keeper at a place, and the next, until one answers that was there; return all answers."""
+        keepers = list(places)
+        shown: dict[RelayId, KeptIds] = {}
+        for turn in range(len(keepers)):
+            keeper = keepers[(place + turn) % len(keepers)]
+            shown |= await self._questions.ids({keeper: places[keeper]}, question)
+            if keeper in shown and last_epoch(question.day) not in shown[keeper].away:
+                break
+        return shown
 
-async def _lacking(
-    asking: Mapping[bytes, OverlayRoute], shown: Iterable[Collection[bytes]]
-) -> dict[bytes, set[bytes]]:
+
+async def _lacking(asking: Mapping[bytes, OverlayRoute], shown: Iterable[KeptIds]) -> dict[bytes, set[bytes]]:
     """Return for each route the ids that keepers show and that have not come, ours or not.
 
     Keepers may make up 60,000, which takes 30 ms of a processor for a route.
     """
-    all_shown = set[bytes]().union(*shown)
+    all_shown = set[bytes]().union(*(kept.ids for kept in shown))
     lacking = {}
     for name, route in asking.items():
         lacking[name] = {one for one in all_shown if not route.has(one)}

@@ -59,20 +59,22 @@ class KeptLooks:
     async def look(self, message: Message, since: float) -> Looked:
         """Ask keepers for what came in the epoch, or on the day if it was dropped in another one.
 
-        It is there where all show it who answered, or all of five but one.
+        It is there where all show it who answered, or all of five but one. Who does not, and was away since
+        it was dropped, is passed over as one that is silent.
         """
         calendar, trunk = self._shards.calendar, message.tokens[0]
         epoch = calendar.epoch(self._env.now())
-        question = AskKept(message.day, trunk, epoch if calendar.epoch(since) == epoch else None)
+        first = min(calendar.epoch(since), epoch)
+        question = AskKept(message.day, trunk, epoch if first == epoch else None)
         places = self._places(message.day, trunk)
         left = self._env.sample(list(places), len(places))
         shown = missed = 0
         while left and shown + missed < ASKED + (ASKED_MORE if missed == 1 else 0):
             self._counters.add("keepers_looked_at")
             keeper = left.pop()
-            for ids in (await self._questions.ids({keeper: places[keeper]}, question)).values():
-                shown += message.id in ids
-                missed += message.id not in ids
+            for kept in (await self._questions.ids({keeper: places[keeper]}, question)).values():
+                shown += message.id in kept.ids
+                missed += kept.lacks(message.id, range(first, epoch + 1))
         return Looked(shown, missed, shown > 0 == missed or shown - missed >= ASKED)
 
     async def drop_anew(self, message: Message, handover: Handover, avoided: Collection[bytes]) -> None:

@@ -41,7 +41,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between attempts to reach a ho
 ATTACH_WITHIN = 10.0  # seconds after a start, or a link's end, in which boxes attach, each at its moment
 MAX_TOLD_LOST = 1_000_000  # messages that one host's word says gave way since it said so last
 AWAY_EPOCHS = 2  # epochs that the first host is away before the second is used
-SETTLED_EPOCHS = 2  # epochs that a host was linked to before it is judged: it asks, and hands over, in these
+SETTLED_EPOCHS = 2  # epochs since a link began, or a host was asked for the past, before it is judged
 AWAY_AT_FIRST = 0.0  # seconds likewise, while no tree leads to the box and nobody knows of it: two attempts
 ENDED_WITHIN = 60.0  # seconds that a link stays, for withdrawals, when the host was told that all is over
 

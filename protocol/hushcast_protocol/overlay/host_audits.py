@@ -1,4 +1,4 @@
-"""Audits of hosts: when an owner asks a keeper, which one, and for which day; and what follows from answers.
+"""Audits of hosts: when an owner asks a keeper, which one, and for which day.
 
 An owner asks once a day for each topic, for the ids of a whole day gone by, whatever it has of it. What it
 asks is what any reader of the topic would, and its moment is drawn once for each day: who was away then asks
@@ -7,12 +7,9 @@ nothing instead, so that no question tells of a return.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.wire import RelayId
 
 FIRST_DAY = 2  # days before its own that an audit may be of: hosts ask for yesterday until an epoch after it
 
@@ -40,12 +37,3 @@ def drawn_audit(name: bytes, today: int, days_kept: int) -> HostAudit | None:
     # The highest 53 bits: more would round up to the day after.
     day = today - FIRST_DAY - back % (days_kept - FIRST_DAY + 1)
     return HostAudit((moment >> 11) / (1 << 53), day, place)
-
-
-def shown_by_most(shown: Mapping[RelayId, Collection[bytes]]) -> set[bytes]:
-    """Return the ids that more than one keeper shows, and more than half of those that answered.
-
-    What one alone shows may be its own invention.
-    """
-    votes = Counter(one for ids in shown.values() for one in ids)
-    return {one for one, count in votes.items() if count > 1 and 2 * count > len(shown)}

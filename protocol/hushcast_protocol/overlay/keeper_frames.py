@@ -10,6 +10,7 @@ import msgspec
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire
 from hushcast_protocol.content.messages import MAX_BODY, TRAIL_SIZE, Message, check_message
+from hushcast_protocol.overlay.kept_answers import MAX_AWAY
 from hushcast_protocol.overlay.kept_shares import MAX_KEPT_IDS
 
 MAX_SHOWN = 64  # messages of one question: 75 kB of the smallest, and a first contact is dearer than these
@@ -37,10 +38,12 @@ class ShownKept(Wire, frozen=True, tag="kept"):
     """The answer, the same for all who ask: their ids in ascending order, none where it keeps none.
 
     `gave_way` counts messages of the trunk and day that it kept once, and had no room for: so many at most.
+    `away` are the epochs of what was asked for, in ascending order, in which it was not there all the time.
     """
 
     ids: Annotated[tuple[Bytes32, ...], msgspec.Meta(max_length=MAX_KEPT_IDS)]
     gave_way: Counter
+    away: Annotated[tuple[Counter, ...], msgspec.Meta(max_length=MAX_AWAY)] = ()
 
 
 class AskKeptMessages(Wire, frozen=True, tag="ask-kept-messages"):

@@ -12,12 +12,13 @@ import msgspec
 
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.relay.boxes.box_ids import BoxIds
-from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
+from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.proof_of_work import NEEDED_FROM
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Bytes16, Counter, encode
 from hushcast_protocol.overlay.box_frames import MAX_SOUGHT, SoughtTrunk
+from hushcast_protocol.overlay.kept_answers import windows
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import number, restore, sized
 from hushcast_runtime.storage.store import Change, record_reader
@@ -168,11 +169,6 @@ class SoughtTrunks:
 
     def _keep(self, box: bytes, day: int) -> None:
         self._store.write_soon(Change(_KIND, _key(box, day), encode(self._by_box[box][day])))
-
-
-def windows(day: int) -> range:
-    """Return the epochs in which keepers take messages of a day: its own, and one before and after."""
-    return range(day * EPOCHS_A_DAY - 1, (day + 1) * EPOCHS_A_DAY + 1)
 
 
 def _key(box: bytes, day: int) -> bytes:

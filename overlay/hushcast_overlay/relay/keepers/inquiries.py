@@ -12,7 +12,7 @@ import trio
 
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
-from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks, windows
+from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks
 from hushcast_overlay.relay.keepers.hand_ins import HandIns
 from hushcast_overlay.relay.next_hops import NextHops
 from hushcast_overlay.shards.shard_keeper import FAILURES
@@ -22,6 +22,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.box_frames import SoughtTrunk
 from hushcast_protocol.overlay.hops import box_hop
 from hushcast_protocol.overlay.keeper_frames import AskKept
+from hushcast_protocol.overlay.kept_answers import windows
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.spool import Spool
@@ -158,7 +159,9 @@ class Inquiries:
         if not places:
             return places is not None  # nobody keeps, or it is not known who does
         shown = await self._questions.ids(places, AskKept(day, trunk, epoch))
-        lacking = {one for ids in shown.values() for one in ids if self._sought.lacking(boxes, day, one)}
+        lacking = {
+            one for kept in shown.values() for one in kept.ids if self._sought.lacking(boxes, day, one)
+        }
 
         async def take(message: Message, without: Collection[RelayId]) -> None:
             await self._take(message, boxes)

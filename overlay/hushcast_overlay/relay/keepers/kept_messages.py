@@ -9,6 +9,7 @@ import msgspec
 import trio
 
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
+from hushcast_overlay.relay.keepers.times_there import TimesThere
 from hushcast_overlay.relay.rate_limiter import RateLimiter
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, PeerError
@@ -27,6 +28,7 @@ from hushcast_protocol.overlay.keeper_frames import (
     check_handed_in,
     first_shown,
 )
+from hushcast_protocol.overlay.kept_answers import windows
 from hushcast_protocol.overlay.kept_shares import (
     MAX_KEPT,
     TRUNK_DAY_SIZE,
@@ -88,11 +90,13 @@ class KeptMessages:
         self._store = context.store
         self._counters = context.counters
         self._rate_limiter = RateLimiter(context.env)
+        self._there = TimesThere(calendar, context)
         self._shares = KeptShares()
         self._gave_way: dict[bytes, int] = {}  # by trunk and day
 
     async def load(self) -> None:
         """Take up what was kept before a restart."""
+        await self._there.load()
         await restore(self._store, _GAVE_WAY, self._take_count)
         await restore(self._store, _ENTRY, self._take_entry)
 
@@ -172,7 +176,8 @@ class KeptMessages:
         name = trunk_day(request.day, request.trunk)
         if isinstance(request, AskKept):
             counts = (self._gave_way.get(one, 0) for one in (name, trunk_day(request.day, _OTHERS)))
-            return ShownKept(self._shares.ids(name, request.epoch), sum(counts))
+            asked = windows(request.day) if request.epoch is None else (request.epoch,)
+            return ShownKept(self._shares.ids(name, request.epoch), sum(counts), self._there.away(asked))
         return ShownKeptMessages(await self._read(name, request))
 
     async def _read(self, name: bytes, request: AskKeptMessages) -> tuple[Message, ...]:
@@ -187,6 +192,10 @@ class KeptMessages:
                     shown.append(found)
         return tuple(shown)
 
+    def begin_epoch(self) -> None:
+        """Note that this relay is there; whoever calls is certain of the time."""
+        self._there.begin_epoch()
+
     async def lapse(self) -> None:
         """Forget the days that are over for long enough; whoever calls is certain of the time."""
         first = max(0, self._calendar.open_days(self._env.now()).start - self._lists.keeping.days)
@@ -198,6 +207,7 @@ class KeptMessages:
                 count += 1
                 if count % FORGOTTEN_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
+        self._there.lapse(first)
         for name in [name for name in self._gave_way if day_of_trunk(name) < first]:
             del self._gave_way[name]
             self._store.write_soon(Change(_GAVE_WAY, name, None))

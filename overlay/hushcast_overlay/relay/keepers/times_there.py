@@ -1,0 +1,73 @@
+"""Times there: in which epochs this relay was up, so that as a keeper it can say in which it was not.
+
+It notes the epochs whose beginnings it saw: it was there in one if it saw that and the next. A restart
+between the two does not count, as origins try again within the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
+from hushcast_protocol.overlay.kept_answers import windows
+from hushcast_runtime.context import Context
+from hushcast_runtime.storage.recovery import number, restore, sized
+from hushcast_runtime.storage.store import Change
+
+SEEN_WITHIN = 60.0  # seconds after its beginning in which an epoch is noted: a machine that slept saw none
+
+_KIND = RecordKind(
+    "there",
+    StateOwner.RELAY,
+    holds="the epochs at whose beginning it was up, as a keeper says in which it was not",
+    lifetime="as long as something of these days may be kept",
+    bound=f"{(MAX_DAYS_KEPT + 2) * EPOCHS_A_DAY + 2}",
+)
+
+
+class TimesThere:
+    """The epochs in which one relay was up."""
+
+    def __init__(self, calendar: Calendar, context: Context) -> None:
+        self._calendar = calendar
+        self._env = context.env
+        self._store = context.store
+        self._seen: set[int] = set()
+
+    async def load(self) -> None:
+        """Read back what was noted before a restart."""
+        await restore(self._store, _KIND, self._take_up)
+
+    def _take_up(self, key: bytes, value: bytes) -> None:
+        if value:
+            raise DecodeError("of an epoch more is kept than that it began")
+        self._seen.add(number(sized(key, 8)))
+
+    def begin_epoch(self) -> None:
+        """Note that an epoch begins; whoever calls is certain of the time. Durable with the next commit."""
+        now = self._env.now()
+        epoch = self._calendar.epoch(now)
+        if now - self._calendar.epoch_start(epoch) <= SEEN_WITHIN and epoch not in self._seen:
+            self._seen.add(epoch)
+            self._store.write_soon(Change(_KIND, _key(epoch), b""))
+
+    def away(self, epochs: Iterable[int]) -> tuple[int, ...]:
+        """Return those of some epochs, up to the running one, in which it was not there all the time."""
+        now = self._calendar.epoch(self._env.now())
+        return tuple([epoch for epoch in epochs if 0 <= epoch <= now and not self._was_there(epoch, now)])
+
+    def _was_there(self, epoch: int, now: int) -> bool:
+        return epoch in self._seen and (epoch == now or epoch + 1 in self._seen)
+
+    def lapse(self, first: int) -> None:
+        """Forget what is of days before one."""
+        gone = [epoch for epoch in self._seen if epoch < windows(first).start]
+        self._seen.difference_update(gone)
+        self._store.write_soon(*[Change(_KIND, _key(epoch), None) for epoch in gone])
+
+
+def _key(epoch: int) -> bytes:
+    return epoch.to_bytes(8, "big")
