@@ -9,7 +9,7 @@ OVERLAY_COUNTERS = {
     "messages_duplicate": "messages for which all had been sent before",
     "messages_looped": "messages whose trail ended them here",
     "messages_unrouted": "messages for which this relay had no next hop",
-    "messages_routed_late": "drops sent to the next hop of a lease that came after them, once for each lease",
+    "messages_routed_late": "drops sent to a next hop as a lease came after them, once for each such hop",
     "messages_expired": "messages given up because their day was over",
     "messages_detoured": "messages handed to another relay: the next hop was away, full or did not know them",
     "drops_handed_on": "drops handed to another relay, as no lease led on from here",

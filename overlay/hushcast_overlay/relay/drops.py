@@ -5,7 +5,8 @@ It stays for some minutes more, and goes to next hops whose leases come later (`
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
+from collections.abc import Sequence
 
 import trio
 
@@ -27,8 +28,8 @@ from hushcast_runtime.storage.spool import Spool
 from hushcast_runtime.storage.store import Change
 
 TRIED_AT_ONCE = 16  # accepted messages for which there is still no room until the others wait, too
-MAX_LATE_A_SECOND, MAX_LATE_AT_ONCE = 100.0, 1000.0  # drops sent late, by all leases: as many as are taken
-GATHER = 2.0  # seconds at most from a lease until what waited for it is sent: leases come in company
+MAX_LATE_A_SECOND, MAX_LATE_AT_ONCE = 100.0, 1000.0  # turns of drops that go late: as many as are taken
+GATHER = 2.0  # seconds from a lease until the turn of what waited for it, or half of it: they come in company
 
 
 class Drops:
@@ -46,11 +47,12 @@ class Drops:
         self._tracer = context.tracer
         self._spawn = context.spawn
         self._intake = Intake(context.store, spool)
-        self._without_room: deque[bytes] | None = None  # of these, what there is no room for
+        self._without_room: dict[bytes, None] | None = None  # of these, what there is no room for, in order
         self._at_work: Counter[bytes] = Counter()  # how often each is being routed, or waits for room
         self._awaits_routes = profile.late_routes
         self._late_rate = TokenBucket(MAX_LATE_A_SECOND, MAX_LATE_AT_ONCE, context.env.elapsed())
         self._late: LateRoutes | None = None  # what waits for late routes, where something does
+        self._is_late_begun = False
 
     async def load(self) -> None:
         """Take up what a restart interrupted."""
@@ -82,55 +84,59 @@ class Drops:
         self._spawn(self._route, key, message)
         return Receipt("accepted")
 
-    async def _route(self, key: bytes, message: Message, late: Hop | None = None) -> bool:
-        """Route what was dropped here, to one next hop alone where its lease came late.
+    async def _route(self, key: bytes, message: Message, late: Sequence[Hop] = ()) -> bool:
+        """Route what was dropped here, to some next hops alone whose leases came late.
 
         Returns whether there was room for it. If not, it is routed again later.
         """
         self._at_work[key] += 1
-        if late is None:
+        if not late:
             self._wait_for_routes(key, message)  # in the step that looks up: it hears of all leases after
 
         def settle() -> list[Change]:
+            if key in (self._without_room or ()):
+                return []  # a late turn found no room meanwhile: it has to be routed once more
             is_over = self._at_work[key] == 1 and not self._is_waiting(key)
             return self._intake.settle(key) if is_over else self._intake.routed(key)
 
-        if late is None:
-            unrouted, is_held = await self._forwarding.route([message], ORIGIN, settle)
-            if unrouted and not is_held and self._awaits_routes:
-                await self._forwarding.hand_on(message)
+        if late:
+            routed = await self._forwarding.route_late(message, late)
+            self._counters.add("messages_routed_late", routed.copies)
         else:
-            unrouted, is_held = await self._forwarding.route_late(message, late)
-            self._counters.add("messages_routed_late", 0 if unrouted or is_held else 1)
-        if is_held:
+            routed = await self._forwarding.route([message], ORIGIN, settle)
+            if routed.unrouted and not routed.is_held and self._awaits_routes:
+                await self._forwarding.hand_on(message)
+        if routed.is_held:
             self._store.write_soon(*self._intake.unrouted(key))
             self._wait_for_room(key)
         self._leave(key)
-        return not is_held
+        return not routed.is_held
 
     def _wait_for_room(self, *keys: bytes, pause: float = FULL_PAUSE) -> None:
-        self._at_work.update(keys)
-        if self._without_room is not None:
-            self._without_room.extend(keys)
-        elif keys:
-            self._without_room = deque(keys)
+        if not keys:
+            return
+        if self._without_room is None:
+            self._without_room = {}
             self._spawn(self._find_room, self._without_room, pause)
+        fresh = [key for key in keys if key not in self._without_room]
+        self._at_work.update(fresh)
+        self._without_room.update(dict.fromkeys(fresh))
 
-    async def _find_room(self, waiting: deque[bytes], pause: float) -> None:
+    async def _find_room(self, waiting: dict[bytes, None], pause: float) -> None:
         """Route what there was no room for, in order of arrival, until all is gone."""
         while waiting:
             await trio.sleep(pause)
             tries = TRIED_AT_ONCE
             for _ in range(len(waiting)):
-                key = waiting[0]
+                key = next(iter(waiting))
                 message = await self._intake.read(key)
+                del waiting[key]
                 if self._forwarding.is_open(message.day):
                     has_left = await self._route(key, message)
                 elif has_left := self._env.is_certain():
                     self._counters.add("messages_expired")
                 else:
                     self._wait_for_room(key)
-                waiting.popleft()
                 self._leave(key)
                 tries -= not has_left
                 if not tries:
@@ -140,17 +146,26 @@ class Drops:
 
     def take_up(self, lease: Lease) -> None:
         """Send, a moment later, what waits for one of a lease's elements to its next hop: it has come."""
-        if self._late and (keys := self._late.waiting(lease.elements)):
-            self._spawn(self._route_late, keys, lease.hop)
+        if not self._late:
+            return
+        self._late.take_up(
+            lease.elements, lease.hop, self._env.elapsed() + GATHER * self._env.uniform(0.5, 1.0)
+        )
+        if self._late.turns and not self._is_late_begun:
+            self._is_late_begun = True
+            self._spawn(self._send_late)
 
-    async def _route_late(self, keys: list[bytes], hop: Hop) -> None:
-        await trio.sleep(GATHER * self._env.uniform(0.5, 1.0))
-        for key in keys:
-            if self._is_waiting(key):  # or it is over by now
+    async def _send_late(self) -> None:
+        """Give those their turns that leases have come for, at a pace, until there are none."""
+        while self._late and self._late.turns:
+            await trio.sleep(max(0.0, self._late.turns.deadline() - self._env.elapsed()))
+            await trio.sleep(self._late_rate.owe(self._env.elapsed()))
+            if self._late and (turn := self._late.turns.next(self._env.elapsed())):
+                key, hops = turn
                 self._at_work[key] += 1
-                await trio.sleep(self._late_rate.owe(self._env.elapsed()))
-                await self._route(key, await self._intake.read(key), hop)
+                await self._route(key, await self._intake.read(key), hops)
                 self._leave(key)
+        self._is_late_begun = False
 
     def _wait_for_routes(self, key: bytes, message: Message) -> None:
         if not self._awaits_routes or self._is_waiting(key):

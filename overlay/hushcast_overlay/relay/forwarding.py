@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 import trio
 
@@ -40,6 +41,17 @@ _LABEL = RecordKind(
 
 TakeListed = Callable[[Message], Awaitable[None]]
 """Where the subscriber is a listed root: takes every message that passes its relay, repeats as well."""
+
+
+class Routed(NamedTuple):
+    """What became of messages."""
+
+    unrouted: list[Message]
+    """Those that have no route here."""
+    is_held: bool
+    """Whether there is no room for some of their next hops."""
+    copies: int
+    """Messages, for one next hop each, that were sent."""
 
 
 class Forwarding:
@@ -110,7 +122,6 @@ class Forwarding:
             raise TransportError("the spool is full")
         good = []
         came = 0
-        is_held = False
         try:
             open_days = self._open_days()
             for message in messages:
@@ -124,14 +135,14 @@ class Forwarding:
                     raise TransportError("a message of another day, and the clock is not certain")
         finally:
             self._counters.add("messages_received", came)
-            unrouted, is_held = await self.route(good, previous, only=only)
-        if is_held:
+            routed = await self.route(good, previous, only=only)
+        if routed.is_held:
             self._counters.add("refused_quota")
             await trio.sleep(FULL_PAUSE)
             raise TransportError("the spool has no room for a next hop")
-        if not unrouted:
+        if not routed.unrouted:
             return []
-        strange = {message.id for message in unrouted}
+        strange = {message.id for message in routed.unrouted}
         return [place for place, message in enumerate(messages) if message.id in strange]
 
     async def _load_label(self) -> None:
@@ -148,16 +159,16 @@ class Forwarding:
         settle: Callable[[], list[Change]] | None = None,
         is_again: bool = False,
         only: Callable[[Hop], bool] | None = None,
-    ) -> tuple[list[Message], bool]:
+    ) -> Routed:
         """Decide on checked messages, send and spool what has a route.
 
         A drop is one message from `ORIGIN`, whose bytes are reserved: `settle` gives them back and
         returns what belongs in the commit; it `is_again` where it has been traced before.
 
-        Returns, once it is durable, the messages that have no route here, and whether there is no room for
-        some: these must be brought again. The next hop need not wait for this relay's disk: should the relay
-        die before it has written, it has acknowledged nothing, gets the messages again, and the next hop
-        knows their ids. Nor is a repeat durable before: it may come while the message is still being written.
+        Returns once it is durable. What has no room must be brought again. The next hop need not wait for
+        this relay's disk: should the relay die before it has written, it has acknowledged nothing, gets the
+        messages again, and the next hop knows their ids. Nor is a repeat durable before: it may come while
+        the message is still being written.
         """
         placed: list[tuple[Hop, SpooledMessage]] = []
         unrouted: list[Message] = []
@@ -193,7 +204,7 @@ class Forwarding:
         if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, hops)):
             self._counters.add("links_slowed")
             await trio.sleep(debt)
-        return unrouted, is_held
+        return Routed(unrouted, is_held, len(hops))
 
     async def hand_on(self, drop: Message) -> None:
         """Send a drop that no lease leads on to another relay, which may have one."""
@@ -202,15 +213,15 @@ class Forwarding:
             self._send(self._spool.take(sends, changes), changes)
             await self._next_hops.make_room()
 
-    async def route_late(self, message: Message, hop: Hop) -> tuple[list[Message], bool]:
-        """Route a drop again, as `route` does, to a next hop whose lease came after it.
+    async def route_late(self, message: Message, late: Sequence[Hop]) -> Routed:
+        """Route a drop again to next hops whose leases came after it; no bytes are reserved.
 
         A relay gets it even where it had it for other leases: behind it this one leads elsewhere. It sends on
-        only to whom it has not sent it. A box is the end of its way, and gets it once. No bytes are reserved.
+        only to whom it has not sent it. A box is the end of its way, and gets it once.
+
         """
-        if not is_box(hop):
-            self._router.unsent(message, [hop])
-        return await self.route([message], ORIGIN, is_again=True, only=hop.__eq__)
+        self._router.unsent(message, [hop for hop in late if not is_box(hop)])
+        return await self.route([message], ORIGIN, is_again=True, only=late.__contains__)
 
     def _send(self, placed: list[tuple[Hop, SpooledMessage]], changes: list[Change]) -> list[Hop]:
         """Send what was placed; return to whom. Nothing is waited for before: the router has noted it."""

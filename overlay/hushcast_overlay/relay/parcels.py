@@ -45,7 +45,7 @@ class Parcels:
         installed: Callable[[Lease], None],
         context: Context,
     ) -> None:
-        """`installed` hears of each lease that is held from now on."""
+        """`installed` hears of each lease that is held from now on, and was not so before."""
         self._relay = identity.seed.public()
         self._parcel_key = identity.parcel_key
         self._shards = shards
@@ -134,8 +134,10 @@ class Parcels:
         if isinstance(parcel.instruction, Withdraw):
             await self._leases.withdraw(parcel.instruction, paid)
             return
+        held = self._leases.book.get(parcel.instruction.lease)
         lease = await self._leases.install(parcel.instruction, paid)
-        self._installed(lease)
+        if lease is not held:
+            self._installed(lease)
         self._tracer.observe(
             observations.Installed(
                 lease.id,

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
+
+from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.overlay.late_turns import LateTurns
 
 WAIT = 300.0  # seconds: a subscription over Tor is installed within two minutes
 MAX_ELEMENTS_AWAITED = 65_536  # by all drops at one relay; 15 MB of memory. What came first gives way
@@ -32,6 +36,8 @@ class LateRoutes:
     """
 
     def __init__(self) -> None:
+        self.turns = LateTurns()
+        """Those that leases have come for, and when each goes."""
         self._waiting: OrderedDict[bytes, _Waiting] = OrderedDict()
         self._by_element: dict[bytes, deque[bytes]] = {}  # their keys
         self._elements = 0
@@ -66,9 +72,14 @@ class LateRoutes:
 
         They go on waiting. Of more than `MAX_LATE_A_LEASE` it returns those that came last.
         """
-        asked = dict.fromkeys(elements)
-        found = dict.fromkeys([key for element in asked for key in self._by_element.get(element, ())])
+        asked, most = dict.fromkeys(elements), MAX_LATE_A_LEASE
+        last = [[*islice(reversed(self._by_element.get(element, ())), most)] for element in asked]
+        found = dict.fromkeys([key for keys in last for key in reversed(keys)])
         return sorted(found, key=lambda key: self._waiting[key].until)[-MAX_LATE_A_LEASE:]
+
+    def take_up(self, elements: Iterable[bytes], hop: Hop, due: float) -> None:
+        """Have what waits for one of a lease's elements go to its next hop, at `due` at the earliest."""
+        self.turns.add(self.waiting(elements), hop, due)
 
     def lapse(self, now: float) -> list[bytes]:
         """Forget those that have waited long enough, `LAPSE_AT_ONCE` at most; return their keys."""
@@ -84,6 +95,7 @@ class LateRoutes:
     def forget_first(self) -> bytes:
         """Forget the one that has waited longest; return its key."""
         key, waiting = self._waiting.popitem(last=False)
+        self.turns.forget(key)
         self._size -= waiting.size
         self._elements -= len(waiting.elements)
         for element in waiting.elements:

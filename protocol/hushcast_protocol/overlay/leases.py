@@ -120,6 +120,7 @@ class LeaseBook:
         self._calendar = calendar
         self._filter_key = filter_key
         self._leases: dict[bytes, Lease] = {}
+        self._restored: set[bytes] = set()  # ids of those that nobody has installed since a restart
         # By next hop, by day and mark, by id: each may have thousands, and each message asks.
         self._by_hop: dict[Hop, dict[tuple[int, bytes], dict[bytes, Lease]]] = {}
         self.moves = MovedLeases()
@@ -136,6 +137,10 @@ class LeaseBook:
 
     def __contains__(self, lease: bytes) -> bool:
         return lease in self._leases
+
+    def get(self, lease: bytes) -> Lease | None:
+        """Return a lease held, by its id."""
+        return self._leases.get(lease)
 
     def leases(self) -> list[Lease]:
         """Return the leases held."""
@@ -156,10 +161,11 @@ class LeaseBook:
         return max(held / MAX_LEASES, self._elements / MAX_ELEMENTS_HELD, both / most)
 
     def install(self, install: Install, now: float, paid: bool = False) -> Lease:
-        """Take a lease, `paid` if a stamp for it holds; return it.
+        """Take a lease, `paid` if a stamp for it holds; return it, the one that is held if it is the same.
 
-        Installing a lease again replaces it: so an instruction is idempotent, and a tree may grow. Raises
-        `Refusal` ("day", "quota", "withdrawn") or a `PeerError`.
+        Installing a lease again replaces it: so an instruction is idempotent, and a tree may grow. One that
+        was read back is another: the restart may have come before what it brings. Raises `Refusal` ("day",
+        "quota", "withdrawn") or a `PeerError`.
         """
         self._check_timely(install.lease, install.day, now)
         address = None
@@ -206,7 +212,7 @@ class LeaseBook:
         held = self._leases.get(lease.id)
         if held is not None and held.hop != lease.hop and (is_box(held.hop) or is_box(lease.hop)):
             raise DecodeError("a lease is held for another box")
-        if held == lease:
+        if held == lease and lease.id not in self._restored:
             return held
         if not self._has_room(held, lease, paid):
             raise Refusal("quota")
@@ -231,6 +237,7 @@ class LeaseBook:
     def restore(self, lease: Lease) -> None:
         """Take back a lease that this relay held before a restart."""
         self._put(lease)
+        self._restored.add(lease.id)
 
     def restore_tombstone(self, lease: bytes, day: int) -> None:
         """Take back a tombstone that this relay held before a restart."""
@@ -333,6 +340,7 @@ class LeaseBook:
 
     def _forget(self, lease: Lease) -> None:
         del self._leases[lease.id], self._places[lease.id]
+        self._restored.discard(lease.id)
         self._elements -= len(lease.elements)
         for child in lease.children:
             self._children[child] -= 1
