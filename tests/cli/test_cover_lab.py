@@ -14,6 +14,6 @@ async def test_it_prints_each_figure_beside_its_bar() -> None:
     figures = {one["figure"]: one for one in json.loads(outcome.stdout)["figures"]}
     assert len(figures) == 17
     controls = [one["holds"] for name, one in figures.items() if name.startswith("control: ")]
-    assert len(controls) == 6
+    assert len(controls) == 9
     assert figures["lines: busy and idle told apart (AUC)"]["value"] == 0.5
     assert figures["messages lost, 1 % of letters lost on each stretch"]["holds"] is True

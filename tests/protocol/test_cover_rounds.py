@@ -11,9 +11,16 @@ import pytest
 from hushcast_protocol.base.errors import DecodeError, Refusal, UsageError
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverChain
 from hushcast_protocol.cover.cover_lists import CoverLists
-from hushcast_protocol.cover.cover_rules import LETTERS_A_ROUND, PASSED_A_ROUND, CoverRules
-from hushcast_protocol.cover.letter_rounds import LOOPS, MAX_UNDER_COVER, RECEIPT_ROUNDS, LetterRounds
-from hushcast_protocol.cover.letters import MAX_LETTER_BODY, LetterKind, OpenedLetter
+from hushcast_protocol.cover.cover_rules import DUE_A_ROUND, LETTERS_A_ROUND, PASSED_A_ROUND, CoverRules
+from hushcast_protocol.cover.letter_contents import LOOP_EVERY, MAX_LETTER_BODY, NUMBER, LetterReceipt
+from hushcast_protocol.cover.letter_rounds import (
+    LOOPS,
+    MAX_UNDER_COVER,
+    RECEIPT_ROUNDS,
+    LetterRounds,
+    SealLetter,
+)
+from hushcast_protocol.cover.letters import OpenedLetter, SealedLetter
 from hushcast_protocol.cover.porter_queue import MAX_LETTERS_WAITING, PorterQueue
 from hushcast_protocol.cover.receipt_list import BLOCK, LISTED_A_ROUND, ReceiptList, listed_numbers
 
@@ -28,6 +35,17 @@ def drawing(seed: int = 1):
 
 def letter(due: int) -> OpenedLetter:
     return OpenedLetter(due, RELAYS[0], b"came %d" % due)
+
+
+def sealing(seed: int = 2) -> SealLetter:
+    """Seals nothing: a letter is its body, and one of sixteen a loop."""
+    draw = drawing(seed)
+
+    def seal(due: int, body: bytes | None) -> SealedLetter:
+        receipt = LetterReceipt(draw(NUMBER), draw(1)[0] % LOOP_EVERY == 0)
+        return SealedLetter(due, body or b"", receipt)
+
+    return seal
 
 
 def test_lists_are_disjoint_the_same_for_all_and_gaps_are_filled() -> None:
@@ -72,36 +90,41 @@ def test_a_round_has_three_letters_at_once_and_one_held(messages: int) -> None:
     rounds = LetterRounds(RULES, drawing())
     for number in range(messages):
         rounds.publish(b"%d" % number, NOW, is_held=number % 2 == 0)
-    for now in range(NOW, NOW + 30):
-        planned = rounds.letters(now)
-        assert len(planned) == LETTERS_A_ROUND
-        assert sorted(one.due - now > 0 for one in planned) == [False, False, False, True]
-        assert all(now <= one.due <= now + RULES.held_rounds for one in planned)
+    seal, due = sealing(), Counter()
+    for now in range(NOW, NOW + 400):
+        made = rounds.letters(now, seal)
+        assert len(made) == LETTERS_A_ROUND
+        assert sorted(one.due - now > 0 for one in made) == [False, False, False, True]
+        assert all(now <= one.due <= now + RULES.held_rounds for one in made)
+        due += Counter(one.due for one in made)
+    assert max(due.values()) == PASSED_A_ROUND, "no letter is over what a porter passes"
+    assert DUE_A_ROUND == PASSED_A_ROUND - 3
 
 
 def test_a_message_goes_anew_until_it_is_listed_or_given_up() -> None:
-    rounds = LetterRounds(RULES, drawing())
+    rounds, seal = LetterRounds(RULES, drawing()), sealing()
     rounds.publish(b"m", NOW, is_held=False)
     went = {}
     for now in range(NOW, NOW + 12):
-        for one in rounds.letters(now):
-            if one.content.kind == LetterKind.DROP:
-                went[now] = one.content.number
+        for one in rounds.letters(now, seal):
+            if one.sealed:
+                went[now] = one.receipt.number
     assert list(went) == [NOW, NOW + RECEIPT_ROUNDS + 1, NOW + 2 * (RECEIPT_ROUNDS + 1)]
     rounds.note_listed({went[NOW + 10]})
     assert rounds.waiting == 0
     rounds.publish(b"lost", NOW, is_held=False)
     for now in range(NOW, NOW + 160):
-        rounds.letters(now)
+        rounds.letters(now, seal)
     assert rounds.given_up() == [b"lost"]
     assert not rounds.given_up()
 
 
 def test_loss_is_known_by_loops() -> None:
     lossy, whole = LetterRounds(RULES, drawing()), LetterRounds(RULES, drawing())
+    seal = sealing()
     for now in range(NOW, NOW + 8 * LOOPS):
-        lossy.letters(now)
-        whole.note_listed({one.content.number for one in whole.letters(now)})
+        lossy.letters(now, seal)
+        whole.note_listed({one.receipt.number for one in whole.letters(now, seal)})
     assert lossy.loops_lost
     assert not whole.loops_lost
 
@@ -109,7 +132,7 @@ def test_loss_is_known_by_loops() -> None:
 def test_a_daemon_refuses_what_no_letter_takes() -> None:
     rounds = LetterRounds(RULES, drawing())
     for body in (b"", b"m" * (MAX_LETTER_BODY + 1)):
-        with pytest.raises(Refusal, match="1 to 3725 bytes"):
+        with pytest.raises(Refusal, match="1 to 3806 bytes"):
             rounds.publish(body, NOW, is_held=False)
     for _ in range(MAX_UNDER_COVER):
         rounds.publish(b"m", NOW, is_held=True)
@@ -134,13 +157,20 @@ def test_five_letters_leave_a_round_whatever_comes(there: int) -> None:
         assert passed[b"made"] == PASSED_A_ROUND - there
 
 
-def test_a_held_letter_leaves_when_it_is_due_and_what_is_over_waits() -> None:
+def test_a_held_letter_leaves_when_it_is_due_and_what_is_over_is_lost() -> None:
     queue = begun()
     for now in (NOW, NOW + 1):
         for _ in range(LETTERS_A_ROUND):
             queue.take(letter(NOW + 3), now)
     made = [queue.end_round(now, lambda: b"made").count(b"made") for now in range(NOW, NOW + 6)]
-    assert made == [5, 5, 5, 0, 2, 5]
+    assert made == [5, 5, 5, 0, 5, 5]
+
+
+def test_no_letter_passes_later_than_it_is_due() -> None:
+    queue = begun()
+    queue.take(letter(NOW), NOW)
+    assert queue.end_round(NOW + 1, lambda: b"made") == [b"made"] * PASSED_A_ROUND
+    assert len(queue) == 0
 
 
 def test_a_queue_refuses_more_than_a_round_holds_and_what_is_not_due() -> None:

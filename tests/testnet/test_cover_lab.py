@@ -13,6 +13,7 @@ from hushcast_testnet.cover.colluding_relays import (
 from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
 from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
 from hushcast_testnet.cover.line_watcher import told_apart
+from hushcast_testnet.cover.probing_porter import third_guessed
 
 BODIES = [b"message %d" % number for number in range(10)]
 
@@ -58,8 +59,8 @@ def test_what_is_lost_on_the_way_goes_anew() -> None:
 
 
 def test_what_a_day_of_letters_does_not_bring_is_told() -> None:
-    """Of five tries in a row, each over three stretches that lose a tenth, one in 700 brings nothing."""
-    network = played(PlantedFault.NONE, loss=0.1, rounds=30)
+    """Of five tries, each over three stretches that lose three letters in ten, none arrives of an eighth."""
+    network = played(PlantedFault.NONE, loss=0.3, rounds=30)
     told = network.daemons[0].rounds.given_up()
     assert told, "in this network"
     assert set(network.dropped) == set(BODIES) - set(told)
@@ -71,12 +72,17 @@ def test_a_second_learns_nothing_from_counts_and_a_porter_that_errs_is_found() -
         assert presence_guessed(10, 10, fault) > 8
 
 
+def test_a_porter_that_probes_finds_no_third_and_with_the_key_of_a_waybill_each() -> None:
+    assert third_guessed(4, 12, is_key_known=False) == 1
+    assert third_guessed(4, 12, is_key_known=True) == 4
+
+
 def test_kept_chains_name_fewer_than_fresh_ones_and_a_porter_that_is_told_leaves_fewer_candidates() -> None:
-    told = kept_chains(CollusionScene(200, 100, 8, 0.2, 30))
-    untold = kept_chains(CollusionScene(200, 100, 8, 0.2, 30, is_third_told=False))
+    sealed = kept_chains(CollusionScene(200, 100, 8, 0.2, 30))
+    told = kept_chains(CollusionScene(200, 100, 8, 0.2, 30, is_third_told=True))
     fresh = fresh_chains(CollusionScene(200, 100, 8, 0.2, 30), 150)
-    assert told.named == untold.named < 0.03 < 0.06 < fresh
-    assert told.candidates < 0.85 * untold.candidates
+    assert told.named == sealed.named < 0.03 < 0.06 < fresh
+    assert told.candidates < 0.85 * sealed.candidates
 
 
 def test_without_colluders_everybody_stays_a_candidate_and_without_cover_nobody() -> None:

@@ -117,6 +117,9 @@ class Domain(bytes, Enum):
     PLACE_MARK = b"hc.place-mark"
     COVER = b"hc.cover"
     LETTER = b"hc.letter"
+    LETTER_KEY = b"hc.letter-key"
+    LETTER_NUMBER = b"hc.letter-number"
+    WAYBILL = b"hc.waybill"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

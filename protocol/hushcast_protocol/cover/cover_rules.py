@@ -9,6 +9,8 @@ from hushcast_protocol.base.errors import UsageError
 LETTERS_A_ROUND = 4  # of a daemon: a tree over 500 relays takes 44 letters, three trees 132 of a day's 576
 AT_ONCE_A_ROUND = 3  # of these; the others are held, whether or not there is anything in them
 PASSED_A_ROUND = 5  # letters that a porter passes for a daemon: one more than come, or its queue would grow
+# Held letters of a daemon that may be due in one round: what is over five at its porter is lost.
+DUE_A_ROUND = PASSED_A_ROUND - AT_ONCE_A_ROUND
 HELD_FOR = 86_400  # seconds; a held letter is due a round drawn uniformly within them
 LATE_FOR = 36  # rounds that a letter may come after it is due: six hours at 600 s
 LEAST_ROUND = 20  # seconds; testnets

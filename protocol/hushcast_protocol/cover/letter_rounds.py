@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection
+from collections import Counter, deque
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Randomness, below, sample
-from hushcast_protocol.cover.cover_rules import AT_ONCE_A_ROUND, LETTERS_A_ROUND, CoverRules
-from hushcast_protocol.cover.letters import MAX_LETTER_BODY, NUMBER, LetterContent, LetterKind
+from hushcast_protocol.cover.cover_rules import AT_ONCE_A_ROUND, DUE_A_ROUND, LETTERS_A_ROUND, CoverRules
+from hushcast_protocol.cover.letter_contents import MAX_LETTER_BODY
+from hushcast_protocol.cover.letters import SealedLetter
 
 # Messages of one daemon that wait for a letter or a receipt: 1 MB. A day's letters are 576.
 MAX_UNDER_COVER = 256
 RECEIPT_ROUNDS = 4  # rounds from the one in which a letter is due to its receipt; then the message goes anew
-LOOP_EVERY = 8  # empty letters: one of so many asks to be listed, so that loss is known before it matters
 LOOPS = 40  # letters that are looked back at; with half of them lost by chance, more than half are lost
 
-
-@dataclass(frozen=True, slots=True)
-class PlannedLetter:
-    """A letter of a round, before it is sealed."""
-
-    due: int
-    content: LetterContent
+SealLetter = Callable[[int, bytes | None], SealedLetter]
+"""Seals a letter that is due in a round, with a message or without."""
 
 
 @dataclass(slots=True)
@@ -45,6 +40,7 @@ class LetterRounds:
         self._rules = rules
         self._randomness = randomness
         self._messages: list[_Covered] = []
+        self._held_due: Counter[int] = Counter()
         self._loops: dict[bytes, int] = {}
         self._came_back: deque[bool] = deque(maxlen=LOOPS)
         self._given_up: list[bytes] = []
@@ -60,12 +56,12 @@ class LetterRounds:
             raise Refusal("too many messages wait for a letter: publish later")
         self._messages.append(_Covered(body, is_held, now + self._rules.held_rounds * (2 if is_held else 1)))
 
-    def letters(self, now: int) -> list[PlannedLetter]:
+    def letters(self, now: int, seal: SealLetter) -> list[SealedLetter]:
         """Return the four letters of a round in random order: what waits longest goes first."""
         self._look_back(now)
-        planned = [self._letter(now, is_held=False) for _ in range(AT_ONCE_A_ROUND)]
-        planned += [self._letter(now, is_held=True) for _ in range(LETTERS_A_ROUND - AT_ONCE_A_ROUND)]
-        return sample(self._randomness, planned, len(planned))
+        made = [self._letter(now, seal, is_held=False) for _ in range(AT_ONCE_A_ROUND)]
+        made += [self._letter(now, seal, is_held=True) for _ in range(LETTERS_A_ROUND - AT_ONCE_A_ROUND)]
+        return sample(self._randomness, made, len(made))
 
     def note_listed(self, numbers: Collection[bytes]) -> None:
         """Take a third's list: what is on it is done."""
@@ -89,17 +85,25 @@ class LetterRounds:
         """Whether more than half of the last loops did not come back; not before there are as many."""
         return len(self._came_back) == LOOPS and 2 * sum(self._came_back) < LOOPS
 
-    def _letter(self, now: int, is_held: bool) -> PlannedLetter:
-        due = now + (below(self._randomness, self._rules.held_rounds) + 1 if is_held else 0)
-        number = self._randomness(NUMBER)
-        for message in self._messages:
-            if message.number is None and message.is_held == is_held:
-                message.number, message.waits_until = number, due + RECEIPT_ROUNDS
-                return PlannedLetter(due, LetterContent(number, LetterKind.DROP, message.body))
-        content = empty_content(self._randomness, number)
-        if content.kind == LetterKind.LOOP:
-            self._loops[number] = due + RECEIPT_ROUNDS
-        return PlannedLetter(due, content)
+    def _letter(self, now: int, seal: SealLetter, is_held: bool) -> SealedLetter:
+        due = self._held_until(now) if is_held else now
+        waiting = (one for one in self._messages if one.number is None and one.is_held == is_held)
+        message = next(waiting, None)
+        letter = seal(due, message.body if message else None)
+        if message is not None:
+            message.number, message.waits_until = letter.receipt.number, due + RECEIPT_ROUNDS
+        elif letter.receipt.is_loop:
+            self._loops[letter.receipt.number] = due + RECEIPT_ROUNDS
+        return letter
+
+    def _held_until(self, now: int) -> int:
+        """Draw a round within a day in which not too many held letters are due."""
+        self._held_due = Counter({due: count for due, count in self._held_due.items() if due > now})
+        day = range(now + 1, now + self._rules.held_rounds + 1)
+        free = [due for due in day if self._held_due[due] < DUE_A_ROUND]
+        due = free[below(self._randomness, len(free))]
+        self._held_due[due] += 1
+        return due
 
     def _look_back(self, now: int) -> None:
         """Let messages whose receipt did not come go anew, or give them up; count loops that are lost."""
@@ -113,9 +117,3 @@ class LetterRounds:
         gone = [one for one in self._messages if one.number is None and one.until < now]
         self._given_up += [one.body for one in gone]
         self._messages = [one for one in self._messages if one not in gone]
-
-
-def empty_content(randomness: Randomness, number: bytes | None = None) -> LetterContent:
-    """Draw what an empty letter holds, a daemon's or a porter's: in one of eight a loop."""
-    kind = LetterKind.EMPTY if below(randomness, LOOP_EVERY) else LetterKind.LOOP
-    return LetterContent(number or randomness(NUMBER), kind)

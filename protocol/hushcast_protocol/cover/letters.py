@@ -1,27 +1,25 @@
-"""Letters: three nested seals, to porter, second and third, each of one size at its stage."""
+"""Letters: sealed to porter and second around what the third opens, each of one size at its stage."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import DIGEST, Domain, digest
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.sealed_box import SEALED_BOX, open_box, seal_box
 from hushcast_protocol.base.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.letter_contents import CONTENT, LetterReceipt, blank_content, seal_content
+from hushcast_protocol.cover.waybills import SERIAL, Waybill
 
-LETTER = 4096  # bytes at the porter; at each stage behind it shorter by `LAYER`
-# What binds it, the round in which it is due, the relay to pass it to.
+# What binds it, the round in which it is due, where it goes on.
 _HEAD = struct.Struct(f">{DIGEST}sQ32s")
 LAYER = SEALED_BOX + _HEAD.size  # bytes
-_CONTENT = struct.Struct(">8sBH")  # number, kind, bytes of the body
-NUMBER = 8  # random bytes that a letter is listed by
-NOBODY = bytes(32)  # whom the third passes it to
+LETTER = CONTENT + 2 * LAYER  # bytes at the porter: 4,096; at each stage behind it shorter by `LAYER`
 
 
 class Stage(IntEnum):
@@ -32,57 +30,35 @@ class Stage(IntEnum):
     THIRD = 2
 
 
-CONTENT = LETTER - len(Stage) * LAYER  # bytes inside all seals
-# Bytes of a sealed message in a letter; more would show by its size.
-MAX_LETTER_BODY = CONTENT - _CONTENT.size
+@dataclass(frozen=True, slots=True)
+class LetterRelays:
+    """A daemon's relays and its waybill."""
 
-
-class LetterKind(IntEnum):
-    """What the third does with a letter; nobody before it can tell."""
-
-    EMPTY = 0
-    LOOP = 1  # it asks for nothing but to be listed
-    DROP = 2  # it holds a message, to be dropped
+    porter: Relay
+    second: Relay
+    third: Relay
+    waybill: Waybill
 
 
 @dataclass(frozen=True, slots=True)
-class LetterContent:
-    """What is inside all three seals."""
+class SealedLetter:
+    """A letter as a daemon hands it in, and what it will be listed by."""
 
-    number: bytes
-    """8 random bytes; the third lists them once it has done what it was asked for."""
-    kind: LetterKind
-    body: bytes = b""
-
-    def encoded(self) -> bytes:
-        """Return `CONTENT` bytes; raise `Refusal` where the body is too large."""
-        if len(self.body) > MAX_LETTER_BODY:
-            raise Refusal(f"a message under cover has at most {MAX_LETTER_BODY} bytes when it is sealed")
-        return (_CONTENT.pack(self.number, self.kind, len(self.body)) + self.body).ljust(CONTENT, b"\0")
-
-    @classmethod
-    def decoded(cls, content: bytes) -> LetterContent:
-        """Read what the third found; raise `DecodeError`."""
-        if len(content) != CONTENT:
-            raise DecodeError("a letter's content is of another size")
-        number, kind, size = _CONTENT.unpack_from(content)
-        body, filler = content[_CONTENT.size :][:size], content[_CONTENT.size + size :]
-        if kind > LetterKind.DROP or size > MAX_LETTER_BODY or any(filler):
-            raise DecodeError("a letter's content is not well formed")
-        if bool(body) != (kind == LetterKind.DROP):
-            raise DecodeError("a letter with a message has one, and no other does")
-        return cls(number, LetterKind(kind), body)
+    due: int
+    sealed: bytes
+    receipt: LetterReceipt
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedLetter:
-    """What a relay finds under its seal."""
+    """What a porter or second finds under its seal."""
 
     due: int
     """The round in which the porter passes it."""
-    onward: RelayId
+    onward: bytes
+    """32 bytes: the second, for a porter; a waybill's name and a serial, for a second."""
     inside: bytes
-    """A letter of the next stage, or the content."""
+    """A letter of the next stage."""
 
 
 def size_at(stage: Stage) -> int:
@@ -90,37 +66,56 @@ def size_at(stage: Stage) -> int:
     return LETTER - stage * LAYER
 
 
-def seal_letter(
-    rules: CoverRules, way: Sequence[Relay], due: int, content: LetterContent, randomness: Randomness
-) -> bytes:
-    """Seal a letter for the last relays of a chain: all three, or second and third, as a porter does.
+def bond_of(rules: CoverRules, stage: Stage, relay: RelayId, due: int) -> bytes:
+    """Return what a letter holds for at a stage: network, relay, round; 32 bytes."""
+    when = struct.pack(">BQQQ", stage, rules.round_seconds, due, rules.epoch_at(due))
+    return digest(Domain.LETTER, rules.network, relay + when)
 
-    Raises `Refusal` where the body is too large.
-    """
-    sealed, onward = content.encoded(), NOBODY
-    stages = list(Stage)[len(Stage) - len(way) :]
-    for stage, relay in reversed(list(zip(stages, way, strict=True))):
-        head = _HEAD.pack(_bond(rules, stage, relay.id, due), due, onward)
-        sealed, onward = seal_box(relay.parcel_key, head + sealed, randomness), relay.id
-    return sealed
+
+def seal_letter(
+    rules: CoverRules, relays: LetterRelays, due: int, body: bytes | None, randomness: Randomness
+) -> SealedLetter:
+    """Seal a daemon's letter with a message, or without; raise `Refusal` where that has no room in it."""
+    serial = randomness(SERIAL)
+    bond = bond_of(rules, Stage.THIRD, relays.third.id, due)
+    mark = relays.waybill.mark(due, serial)
+    content, receipt = seal_content(relays.third.parcel_key, bond, mark, body, randomness)
+    onward = relays.waybill.name + serial
+    inside = _sealed(rules, Stage.SECOND, relays.second, due, onward, content, randomness)
+    sealed = _sealed(rules, Stage.PORTER, relays.porter, due, relays.second.id, inside, randomness)
+    return SealedLetter(due, sealed, receipt)
+
+
+def empty_letter(rules: CoverRules, second: Relay, waybill: bytes, due: int, randomness: Randomness) -> bytes:
+    """Make a letter for a second, as a porter does that knows no more of the way than a waybill's name."""
+    onward = waybill + randomness(SERIAL)
+    return _sealed(rules, Stage.SECOND, second, due, onward, blank_content(randomness), randomness)
 
 
 def open_letter(
     rules: CoverRules, stage: Stage, relay: RelayId, key: ParcelKey, sealed: bytes
 ) -> OpenedLetter:
-    """Take one seal off; raise `DecodeError` or `AuthenticationError`.
+    """Take the seal of a porter or second off; raise `DecodeError` or `AuthenticationError`.
 
-    Whether it is due, and whether `onward` is on the list, is for the caller.
+    Whether it is due, and where it goes on, is for the caller.
     """
     if len(sealed) != size_at(stage):
         raise DecodeError("a letter is of another size than those of its stage")
     plain = open_box(key.private_key(), sealed)
     bond, due, onward = _HEAD.unpack_from(plain)
-    if bond != _bond(rules, stage, relay, due):
+    if bond != bond_of(rules, stage, relay, due):
         raise AuthenticationError("a letter is meant for another network, stage or relay")
     return OpenedLetter(due, onward, plain[_HEAD.size :])
 
 
-def _bond(rules: CoverRules, stage: Stage, relay: RelayId, due: int) -> bytes:
-    when = struct.pack(">BQQQ", stage, rules.round_seconds, due, rules.epoch_at(due))
-    return digest(Domain.LETTER, rules.network, relay + when)
+def _sealed(
+    rules: CoverRules,
+    stage: Stage,
+    relay: Relay,
+    due: int,
+    onward: bytes,
+    inside: bytes,
+    randomness: Randomness,
+) -> bytes:
+    head = _HEAD.pack(bond_of(rules, stage, relay.id, due), due, onward)
+    return seal_box(relay.parcel_key, head + inside, randomness)

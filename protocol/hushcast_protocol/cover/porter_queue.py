@@ -63,12 +63,15 @@ class PorterQueue:
     def end_round(self, now: int, empty: Callable[[], bytes]) -> list[bytes]:
         """Return the five letters of the round that ends, in random order; none before the queue begins.
 
-        What is due longest goes first; `empty` makes a letter for the same second and third.
+        What is over five, or was due before, is lost: a second would know a letter that comes later than it
+        is due for a daemon's. `empty` makes a letter that is due in this round and names the same waybill.
         """
         if now < self.begins or self.has_ended(now):
             return []
-        passed: list[bytes] = []
-        while self._waiting and self._waiting[0][0] <= now and len(passed) < PASSED_A_ROUND:
-            passed.append(heapq.heappop(self._waiting)[2].inside)
+        due: list[bytes] = []
+        while self._waiting and self._waiting[0][0] <= now:
+            letter = heapq.heappop(self._waiting)[2]
+            due += [letter.inside] if letter.due == now else []
+        passed = sample(self._randomness, due, PASSED_A_ROUND)
         passed += [empty() for _ in range(PASSED_A_ROUND - len(passed))]
         return sample(self._randomness, passed, len(passed))

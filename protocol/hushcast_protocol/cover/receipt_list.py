@@ -6,7 +6,7 @@ from collections import deque
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.secrets import Randomness, sample
-from hushcast_protocol.cover.letters import NUMBER
+from hushcast_protocol.cover.letter_contents import NUMBER
 
 BLOCK = 4096  # bytes
 LISTED_A_ROUND = BLOCK // NUMBER  # numbers of letters

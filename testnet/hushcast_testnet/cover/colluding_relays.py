@@ -32,8 +32,12 @@ class CollusionScene:
     draws: int
     """Of lists, chains and colluders."""
     seed: int = 1
-    is_third_told: bool = True
-    """Whether a porter knows the third of its daemons, as one does that makes empty letters for it."""
+    is_third_told: bool = False
+    """Whether every porter knows the third of its daemons: a control.
+
+    A third in a waybill is known to a porter where the second colludes, which reads it, or the third itself,
+    which finds the porter's own letters among those that it gets.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,38 +68,36 @@ class _Draw:
         to_second = [one for one in known if one.second not in self.bad]
         to_third = [one for one in known if one.second in self.bad and one.third not in self.bad]
         self.by_pair = Counter((one.second, one.third) for one in to_second)
-        self.by_second = Counter(one.second for one in to_second)
+        self.blind = sum(one.third not in self.bad for one in to_second)
+        self.honest_thirds = len(self.lists.thirds - self.bad)
         self.to_second_by_third = Counter(one.third for one in to_second)
         self.by_third = Counter(one.third for one in to_third)
 
     def weights(self, author: CoverChain) -> tuple[float, list[tuple[int, float]]]:
         """Return the author's weight, and (how many, weight) of the others."""
-        if not self.is_third_told:
-            return self._weights_untold(author)
         own = author.porter in self.bad
         others: list[tuple[int, float]] = [(self.hidden - (not own), 1.0)]
         if author.third not in self.bad:  # seen from behind up to the third
-            same, far = self.to_second_by_third[author.third], self.by_third[author.third]
-            others.append((same + far - own, float(self.width)))
-            return (float(self.width) if own else 1.0), others
+            if self.is_third_told:
+                known = self.by_third[author.third] + self.to_second_by_third[author.third]
+                others.append((known - own, float(self.width)))
+                return (float(self.width) if own else 1.0), others
+            return self._weights_sealed(author, own, others)
         if author.second not in self.bad:  # up to the second
             weight = float(self.width**2)
             others.append((self.by_pair[author.second, author.third] - own, weight))
             return (weight if own else 1.0), others
         return (math.inf if own else 1.0), others
 
-    def _weights_untold(self, author: CoverChain) -> tuple[float, list[tuple[int, float]]]:
-        own, width = author.porter in self.bad, float(self.width)
-        others: list[tuple[int, float]] = [(self.hidden - (not own), 1.0)]
-        if author.third not in self.bad:  # whoever is known up to an honest second may be it
-            is_traced = own and author.second in self.bad
-            others.append((self.by_pair.total() - (own and not is_traced), 1.0))
-            others.append((self.by_third[author.third] - is_traced, width))
-            return (width if is_traced else 1.0), others
-        if author.second not in self.bad:
-            others.append((self.by_second[author.second] - own, width))
-            return (width if own else 1.0), others
-        return (math.inf if own else 1.0), others
+    def _weights_sealed(
+        self, author: CoverChain, own: bool, others: list[tuple[int, float]]
+    ) -> tuple[float, list[tuple[int, float]]]:
+        """Weigh by an honest third whom a porter knows to be one of the honest thirds, or which it is."""
+        is_traced, is_blind = own and author.second in self.bad, own and author.second not in self.bad
+        blind = self.width / max(self.honest_thirds, 1)
+        others.append((self.blind - is_blind, blind))
+        others.append((self.by_third[author.third] - is_traced, float(self.width)))
+        return (float(self.width) if is_traced else blind if is_blind else 1.0), others
 
 
 def kept_chains(scene: CollusionScene) -> CollusionOutcome:

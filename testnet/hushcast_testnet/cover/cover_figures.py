@@ -14,6 +14,7 @@ from hushcast_testnet.cover.colluding_relays import (
 from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
 from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
 from hushcast_testnet.cover.line_watcher import told_apart
+from hushcast_testnet.cover.probing_porter import third_guessed
 
 _LETTERS = 150  # of each author, of the control
 _DAEMONS = 4  # of the network whose letters are sealed; its relays and rounds
@@ -21,6 +22,7 @@ _RELAYS = 12
 _BEFORE, _BUSY, _AFTER = 24, 4, 20  # rounds: until all queues have begun, with messages in them, to the end
 _TRIALS = 40
 _OF_A_PORTER = 20  # lines that a second compares
+_WIDTH = 4  # thirds that a porter probes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ def cover_figures(scene: CollusionScene, progress: Callable[[str], None]) -> lis
     found = list(_lines(scene.seed))
     progress("seconds that count letters")
     found += _seconds(scene.seed)
+    progress("a porter that probes thirds")
+    found += _porters(scene.seed)
     progress("relays that collude")
     found += _authors(scene)
     return found
@@ -94,16 +98,26 @@ def _seconds(seed: int) -> Iterator[CoverFigure]:
             yield CoverFigure(f"control: a porter that {fault.value}", guessed, 5, _OF_A_PORTER)
 
 
+def _porters(seed: int) -> Iterator[CoverFigure]:
+    for is_told in (False, True):
+        guessed = third_guessed(_WIDTH, _TRIALS, is_told, seed)
+        if is_told:
+            name = "control: the same where it knows the key in the waybill"
+            yield CoverFigure(name, guessed, _WIDTH / 2, _WIDTH)
+        else:
+            yield CoverFigure("a probing porter's guess at a daemon's third (times chance)", guessed, 0, 1.5)
+
+
 def _authors(scene: CollusionScene) -> Iterator[CoverFigure]:
     for bar in _BARS:
         bad = replace(scene, share=bar.share)
         least = bar.candidates * scene.users / 1000
-        for is_told in (True, False):
-            outcome = kept_chains(replace(bad, is_third_told=is_told))
-            porter = "told" if is_told else "not told"
-            name = f"of {bar.share:.0%} that collude, porter {porter} the third"
-            yield CoverFigure(f"authors named, {name}", outcome.named, 0, bar.named)
-            yield CoverFigure(f"candidates, median, {name}", outcome.candidates, least, scene.users)
+        outcome = kept_chains(bad)
+        name = f"{bar.share:.0%} of relays collude"
+        yield CoverFigure(f"authors named, {name}", outcome.named, 0, bar.named)
+        yield CoverFigure(f"candidates, median, {name}", outcome.candidates, least, scene.users)
+        told = kept_chains(replace(bad, is_third_told=True)).candidates
+        yield CoverFigure(f"control: candidates, porters told the third, {name}", told, 1, least)
     name = f"control: authors named in {_LETTERS} letters, second and third drawn anew, 20 %"
     yield CoverFigure(name, fresh_chains(replace(scene, share=0.2), _LETTERS), 0.05, 0.3)
     plain = plain_publications(scene.users, _TRIALS, scene.seed)

@@ -18,18 +18,20 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_chain import CoverChain
 from hushcast_protocol.cover.cover_lists import CoverLists
 from hushcast_protocol.cover.cover_rules import CoverRules
-from hushcast_protocol.cover.letter_batch import LetterBatch
-from hushcast_protocol.cover.letter_rounds import LetterRounds, PlannedLetter, empty_content
+from hushcast_protocol.cover.letter_rounds import LetterRounds
+from hushcast_protocol.cover.letter_second import LetterSecond
+from hushcast_protocol.cover.letter_third import LetterThird
 from hushcast_protocol.cover.letters import (
-    NOBODY,
-    LetterContent,
-    LetterKind,
+    LetterRelays,
+    SealedLetter,
     Stage,
+    empty_letter,
     open_letter,
     seal_letter,
 )
 from hushcast_protocol.cover.porter_queue import PorterQueue
 from hushcast_protocol.cover.receipt_list import ReceiptList, listed_numbers
+from hushcast_protocol.cover.waybills import Waybill
 
 _FIRST_ROUND = 480_000
 _ROUND_SECONDS = 3_600  # seconds: a held letter is due within 24 rounds, so that a run takes seconds
@@ -56,9 +58,9 @@ class LetterSight:
 
 @dataclass
 class CoveredDaemon:
-    """One daemon, its chain, and what was seen at its line."""
+    """One daemon, its relays, and what was seen at its line."""
 
-    chain: CoverChain
+    relays: LetterRelays
     rounds: LetterRounds
     queue: PorterQueue
     seen: list[LetterSight] = field(default_factory=list)
@@ -73,8 +75,8 @@ class CoveredDaemon:
 class _CoveredRelay:
     relay: Relay
     key: ParcelKey
-    second: LetterBatch | None = None
-    third: LetterBatch | None = None
+    second: LetterSecond | None = None
+    third: LetterThird | None = None
     receipts: ReceiptList | None = None
     block: bytes | None = None
 
@@ -93,10 +95,10 @@ class CoveredNetwork:
         lists = CoverLists.drawn(self.rules, self._draw(32), self._relays)
         for relay in lists.seconds:
             own = self._relays[relay]
-            own.second = LetterBatch(self.rules, Stage.SECOND, relay, own.key, lists.thirds)
+            own.second = LetterSecond(self.rules, relay, own.key, lists.thirds)
         for relay in lists.thirds:
             own = self._relays[relay]
-            own.third = LetterBatch(self.rules, Stage.THIRD, relay, own.key, {NOBODY})
+            own.third = LetterThird(self.rules, relay, own.key)
             own.receipts = ReceiptList(self._draw)
         self.first = self.round = _FIRST_ROUND
         self.daemons = [self._daemon(lists) for _ in range(daemons)]
@@ -112,8 +114,13 @@ class CoveredNetwork:
 
     def _daemon(self, lists: CoverLists) -> CoveredDaemon:
         chain = CoverChain.drawn(self._relays.keys(), lists, 0, 0.0, self._draw)
+        porter, second, third = (self._relays[one] for one in (chain.porter, chain.second, chain.third))
+        waybill = Waybill.drawn(self.rules, second.relay, chain.third, self._draw)
+        assert second.second is not None
+        second.second.show(waybill.sealed, self.round)
+        relays = LetterRelays(porter.relay, second.relay, third.relay, waybill)
         queue = PorterQueue(self.rules, self.round, self._draw)
-        return CoveredDaemon(chain, LetterRounds(self.rules, self._draw), queue)
+        return CoveredDaemon(relays, LetterRounds(self.rules, self._draw), queue)
 
     def play_round(self) -> None:
         """Let all daemons that are there have a round, and all relays pass what it brought."""
@@ -126,34 +133,38 @@ class CoveredNetwork:
         self.round += 1
 
     def _speak(self, daemon: CoveredDaemon) -> None:
-        third = self._relays[daemon.chain.third]
+        third = self._relays[daemon.relays.third.id]
         if third.block is not None:
             daemon.rounds.note_listed(listed_numbers(third.block))
-        for planned in daemon.rounds.letters(self.round):
-            self._hand_in(daemon, planned)
+        with_message: set[bytes] = set()
 
-    def _hand_in(self, daemon: CoveredDaemon, planned: PlannedLetter) -> None:
-        chain = daemon.chain
-        way = [self._relays[relay].relay for relay in (chain.porter, chain.second, chain.third)]
-        sealed = seal_letter(self.rules, way, planned.due, planned.content, self._draw)
-        is_message = planned.content.kind == LetterKind.DROP
+        def seal(due: int, body: bytes | None) -> SealedLetter:
+            letter = seal_letter(self.rules, daemon.relays, due, body, self._draw)
+            if body is not None:
+                with_message.add(letter.sealed)
+            return letter
+
+        for letter in daemon.rounds.letters(self.round, seal):
+            self._hand_in(daemon, letter.sealed, letter.sealed in with_message)
+
+    def _hand_in(self, daemon: CoveredDaemon, sealed: bytes, is_message: bool) -> None:
         at = _LATER if self._fault == PlantedFault.LATER and is_message else 0.0
         short = self._fault == PlantedFault.SHORTER and not is_message
         daemon.seen.append(LetterSight(self.round, at, len(sealed) - short))
         if self._is_lost():
             return
-        key = self._relays[chain.porter].key
-        letter = open_letter(self.rules, Stage.PORTER, chain.porter, key, sealed)
-        assert letter.onward == chain.second
+        porter = daemon.relays.porter.id
+        letter = open_letter(self.rules, Stage.PORTER, porter, self._relays[porter].key, sealed)
+        assert letter.onward == daemon.relays.second.id
         daemon.queue.take(letter, self.round)
 
     def _pass_by_porters(self) -> None:
         passed: Counter[RelayId] = Counter()
         for daemon in self.daemons:
-            second = self._relays[daemon.chain.second].second
+            second = self._relays[daemon.relays.second.id].second
             assert second is not None
             for sealed in daemon.queue.end_round(self.round, functools.partial(self._empty, daemon)):
-                passed[daemon.chain.porter] += 1
+                passed[daemon.relays.porter.id] += 1
                 if not self._is_lost():
                     second.take(sealed, self.round)
         self.passed.append(passed)
@@ -161,28 +172,25 @@ class CoveredNetwork:
     def _pass_by_seconds(self) -> None:
         for relay in self._relays.values():
             if relay.second is not None:
-                for letter in relay.second.end_round(self.round, self._draw):
-                    third = self._relays[letter.onward].third
+                for onward, letter in relay.second.end_round(self.round, self._draw):
+                    third = self._relays[onward].third
                     assert third is not None
                     if not self._is_lost():
-                        third.take(letter.inside, self.round)
+                        third.take(letter, self.round)
 
     def _deal_by_thirds(self) -> None:
         for relay in self._relays.values():
             if relay.third is not None and relay.receipts is not None:
-                for letter in relay.third.end_round(self.round, self._draw):
-                    self._deal_with(LetterContent.decoded(letter.inside), relay.receipts)
+                for content in relay.third.end_round(self.round, self._draw):
+                    if content.body is not None:
+                        self.dropped[content.body] += 1
+                    if content.is_listed:
+                        relay.receipts.note(content.receipt.number)
                 relay.block = relay.receipts.end_round()
 
-    def _deal_with(self, content: LetterContent, receipts: ReceiptList) -> None:
-        if content.kind == LetterKind.DROP:
-            self.dropped[content.body] += 1
-        if content.kind != LetterKind.EMPTY:
-            receipts.note(content.number)
-
     def _empty(self, daemon: CoveredDaemon) -> bytes:
-        way = [self._relays[relay].relay for relay in (daemon.chain.second, daemon.chain.third)]
-        return seal_letter(self.rules, way, self.round, empty_content(self._draw), self._draw)
+        relays = daemon.relays
+        return empty_letter(self.rules, relays.second, relays.waybill.name, self.round, self._draw)
 
     def _is_lost(self) -> bool:
         return self._random.random() < self._loss
