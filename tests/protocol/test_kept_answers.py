@@ -38,8 +38,8 @@ def test_who_was_away_counts_for_what_it_shows_and_not_against_the_rest() -> Non
     assert believed(says(ONE), was_away, was_away) == set(), "one alone"
 
 
-def test_a_keeper_that_was_away_while_a_message_may_have_come_is_not_said_to_lack_it() -> None:
-    kept = KeptIds(frozenset({ONE}), frozenset({LAST}))
-    assert not kept.lacks(ONE, [LAST - 1])
-    assert kept.lacks(TWO, [LAST - 1])
-    assert not kept.lacks(TWO, [LAST - 1, LAST])
+def test_a_keeper_that_was_away_is_not_said_to_lack_a_message() -> None:
+    kept = says(ONE, is_away=True)
+    assert not kept.lacks(ONE, LAST - 1)
+    assert kept.lacks(TWO, LAST - 1), "it was back"
+    assert not kept.lacks(TWO, LAST)

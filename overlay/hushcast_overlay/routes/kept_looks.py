@@ -16,6 +16,7 @@ from hushcast_overlay.routes.dropper import Dropper
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.keeper_frames import AskKept
+from hushcast_protocol.overlay.kept_answers import last_epoch, windows
 from hushcast_runtime.carriers.carrier import Handover
 from hushcast_runtime.carriers.looks import EARLIEST, LATEST, Looked
 from hushcast_runtime.context import Context
@@ -59,13 +60,13 @@ class KeptLooks:
     async def look(self, message: Message, since: float) -> Looked:
         """Ask keepers for what came in the epoch, or on the day if it was dropped in another one.
 
-        It is there where all show it who answered, or all of five but one. Who does not, and was away since
-        it was dropped, is passed over as one that is silent.
+        It is there where all show it who answered, or all of five but one. Who does not, and was away in this
+        epoch, or in the day's last if that is over, is passed over as one that is silent.
         """
         calendar, trunk = self._shards.calendar, message.tokens[0]
         epoch = calendar.epoch(self._env.now())
-        first = min(calendar.epoch(since), epoch)
-        question = AskKept(message.day, trunk, epoch if first == epoch else None)
+        question = AskKept(message.day, trunk, epoch if calendar.epoch(since) == epoch else None)
+        judged = epoch if epoch in windows(message.day) else last_epoch(message.day)
         places = self._places(message.day, trunk)
         left = self._env.sample(list(places), len(places))
         shown = missed = 0
@@ -74,7 +75,7 @@ class KeptLooks:
             keeper = left.pop()
             for kept in (await self._questions.ids({keeper: places[keeper]}, question)).values():
                 shown += message.id in kept.ids
-                missed += kept.lacks(message.id, range(first, epoch + 1))
+                missed += kept.lacks(message.id, judged)
         return Looked(shown, missed, shown > 0 == missed or shown - missed >= ASKED)
 
     async def drop_anew(self, message: Message, handover: Handover, avoided: Collection[bytes]) -> None:

@@ -1,13 +1,14 @@
 """Kept answers: what is believed of what keepers of a trunk and day show, each of which may lie.
 
-A keeper says in which epochs it was away: what it does not show may have come in these. So it is passed over
-there, as one that is silent, and counts neither for a message nor against it.
+A keeper says in which epochs it was away. Who is back before a day is over is handed what waited at origins;
+who is not cannot know, and is passed over as one that is silent: it counts for what it shows, and not against
+the rest.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
@@ -28,9 +29,9 @@ class KeptIds(NamedTuple):
     away: frozenset[int] = frozenset()
     """The epochs in which it was not there, or not all the time."""
 
-    def lacks(self, message: bytes, epochs: Iterable[int]) -> bool:
-        """Tell whether it does not show a message, and was there in all epochs in which it may have come."""
-        return message not in self.ids and self.away.isdisjoint(epochs)
+    def lacks(self, message: bytes, epoch: int) -> bool:
+        """Tell whether it does not show a message, and was there in an epoch in which it would have come."""
+        return message not in self.ids and epoch not in self.away
 
 
 def last_epoch(day: int) -> int:
