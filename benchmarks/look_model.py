@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hushcast_local.second_looks import DROPPED_ANEW
-from hushcast_overlay.routes.kept_looks import ASKED, ASKED_MORE
 from hushcast_protocol.base.keeping_rule import MAX_KEEPERS
+from hushcast_protocol.base.manner import NEWEST
 
 ORIGINS = 2
 OF = 10_000  # publications, of which it is told how many are lost
@@ -32,7 +31,7 @@ class Rule(NamedTuple):
         return f"{self.lead} of {self.most}" if self.lead < self.most else f"all of {self.most}"
 
 
-LOOK = Rule(ASKED, ASKED + ASKED_MORE)
+LOOK = Rule(NEWEST.keepers_asked, NEWEST.keepers_asked + NEWEST.keepers_asked_more)
 RULES = (Rule(2, 2), Rule(2, 4), Rule(3, 3), LOOK, Rule(4, 4), Rule(MAX_KEEPERS, MAX_KEEPERS))
 
 
@@ -56,12 +55,12 @@ def lost(bad: float, is_lying: bool, trials: int, rule: Rule = LOOK) -> Lost:
     kept = ~(rng.random((len(keepers), ORIGINS)) < bad).all(axis=1)
     without = OF * float((~kept).mean())
     left, drops, questions = np.ones(len(keepers), bool), 0, 0
-    for turn in range(DROPPED_ANEW + 1):
+    for turn in range(NEWEST.dropped_anew + 1):
         drawn = rng.permuted(keepers, axis=1)
         is_there, asked = _looked(np.where(drawn, is_lying, kept[:, None]), rule)
         questions += int(asked[left].sum())
         left &= ~is_there
-        if turn < DROPPED_ANEW:
+        if turn < NEWEST.dropped_anew:
             drops += int(left.sum())
             kept |= left & ~(rng.random((len(keepers), ORIGINS)) < bad).all(axis=1)
     contacts = (questions + ORIGINS * drops) / len(keepers)

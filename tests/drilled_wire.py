@@ -2,7 +2,7 @@
 
 Its kinds are said from the newest and to it by the table that programs have, as those of an older wire are. A
 field was added, a field has another meaning, a kind is gone and another says what it said; and the inside of
-heads has a field more.
+heads has a field more. Who publishes tries less often, and other numbers of its manner differ.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hushcast_protocol.base import wires
 from hushcast_protocol.base.candidate_root import CandidateRoots
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.translations import Translation
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire
@@ -109,12 +110,17 @@ DRILL = Translation(
             said.root, said.count, said.draw, said.faults, said.shards, said.candidates, COLOUR
         ),
     },
+    manner=Manner(attempts=2, first_retry=90.0, quiet_for=45.0),
 )
+FURTHER = Translation({}, {}, Manner(attempts=1, first_retry=10.0))
+"""A wire that no network goes on to here."""
 
 BEFORE = WIRES
 """The release of now."""
 BOTH = WireTable({**WIRES.rows, 2: "drilled_wire:DRILL"})
 """The next one."""
+LATER = WireTable({**BOTH.rows, 3: "drilled_wire:FURTHER"})
+"""The one after that: its own manner is that of a wire to come."""
 
 _release: ContextVar[WireTable] = ContextVar("release", default=BEFORE)
 

@@ -1,8 +1,8 @@
-"""A release to come, made of this one: a copy of its sources in which a frame, states and an answer changed.
+"""A release to come, made of this one: a copy in which a frame, a manner, states and an answer changed.
 
 Of the frame is changed what `docs/changing-a-frame.md` says, and all of it: the frame, what the wire before
-said, and a row of the table. States have a version more, which a node's notes something in; and what a daemon
-answers to a publication says something more.
+said, and a row of the table; of the manner, two numbers. States have a version more, which a node's notes
+something in; and what a daemon answers to a publication says something more.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ ROOMS = ("protocol", "runtime", "directory", "client", "local", "overlay", "cent
 BESIDE = ("testnet", "cli", "gateway", "tools", "tests/data", "docs")
 
 FRAMES = "protocol/hushcast_protocol/overlay/frames.py"
+MANNER = "protocol/hushcast_protocol/base/manner.py"
 TABLE = "protocol/hushcast_protocol/base/wires.py"
 NODE_STATE = "node/hushcast_node/upgrade.py"
 STATE = "runtime/hushcast_runtime/storage/state_layout.py"
@@ -41,6 +42,10 @@ CHANGED = {
 }
 """Of the frame."""
 CHANGED_BESIDES = {
+    MANNER: [
+        ("    longest_delay: float = 3.0\n", "    longest_delay: float = 2.0\n"),
+        ("    first_retry: float = 30.0\n", "    first_retry: float = 45.0\n"),
+    ],
     NODE_STATE: [
         (
             "    Migration(up=_drop_mailboxes, down=unchanged),\n)\n",
@@ -73,6 +78,7 @@ ADDED = {
 
 from __future__ import annotations
 
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.translations import Translation
 from hushcast_protocol.base.wire import Counter, Wire
 from hushcast_protocol.overlay.frames import Ack
@@ -88,6 +94,7 @@ class Ack1(Wire, frozen=True, tag="ack"):
 WIRE_1 = Translation(
     {Ack1: lambda said: Ack(said.number, said.unrouted)},
     {Ack: lambda said: Ack1(said.number, said.unrouted)},
+    Manner(longest_delay=3.0, first_retry=30.0),
 )
 '''
 }

@@ -8,8 +8,10 @@ from typing import NamedTuple
 import trio
 
 from hushcast_brokers.held_tree import HeldTree
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import (
@@ -35,6 +37,11 @@ class BrokerContact(NamedTuple):
     address: Address
     wire: int | None = None
     """In which links to it are opened, where its tree is known."""
+
+    @property
+    def manner(self) -> Manner:
+        """How daemons show themselves in that."""
+        return NetworkWire(self.wire or wires.spoken().highest).manner
 
     def spoken(self) -> int | None:
         """Return that; raise `OtherWire` where it is not spoken here: it would be in vain."""

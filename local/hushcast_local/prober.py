@@ -28,7 +28,6 @@ from hushcast_runtime.carriers.carrier import Carrier
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 
-BYTES_A_PROBE = 8 * 1024  # that probes may have in the mean; those of any form have 6.5 KiB
 _OF_WHAT_CAME = 8  # and one of so many bytes that came: probes of eight subscribers weigh as much as these
 
 
@@ -59,7 +58,7 @@ class Prober:
         while True:
             await trio.sleep(self._between() * self._env.uniform(0.5, 1.5))
             came = subscription.recent.take_bytes() // _OF_WHAT_CAME
-            allowed = min(MAX_PAYLOAD, allowed + BYTES_A_PROBE + came)
+            allowed = min(MAX_PAYLOAD, allowed + self._carrier.manner.bytes_a_probe + came)
             if allowed >= like.size:
                 chosen, like, waited = like, self._likeness(subscription), 0
             else:

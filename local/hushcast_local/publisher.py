@@ -23,9 +23,7 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 
 MAX_UNDER_WAY = 64  # publications being handed over at once; more wait their turn in the outbox
-FIRST_RETRY, LONGEST_RETRY = 30.0, 600.0  # seconds after which the outbox tries again; doubled each time
 TRIED_DAYS = MAX_DAYS_KEPT  # after its own on which it is sealed anew; inboxes know ids for as long
-RESUME_WITHIN = 10.0  # seconds after a restart in which the outbox tries again, at random moments
 
 
 class Publisher:
@@ -53,7 +51,8 @@ class Publisher:
     async def load(self) -> None:
         """Take up the publications that a restart interrupted."""
         for publication in await self._outbox.load():
-            publication.next_attempt = self._env.now() + self._env.uniform(0.0, RESUME_WITHIN)
+            pause = self._env.uniform(0.0, self._carrier.manner.republish_within)
+            publication.next_attempt = self._env.now() + pause
             self._spawn(self._keep, publication)
         await self._looks.load()
 
@@ -122,7 +121,8 @@ class Publisher:
     async def _keep(self, publication: OutboxPublication) -> None:
         """Hand it over, with retries, until the network has taken it or its time is over."""
         await self._outbox.durable()
-        backoff = Backoff(FIRST_RETRY, LONGEST_RETRY, self._env.randomness)
+        manner = self._carrier.manner
+        backoff = Backoff(manner.first_retry, manner.longest_retry, self._env.randomness)
         with publication.scope:
             while True:
                 if publication.next_attempt is not None:

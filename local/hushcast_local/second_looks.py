@@ -16,7 +16,6 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.carriers.carrier import Carrier, Looking
-from hushcast_runtime.carriers.looks import EARLIEST, LATEST
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.recovery import restore, sized
@@ -25,7 +24,6 @@ from hushcast_runtime.storage.store import Change, record_reader
 MAX_LOOKED_FOR = 1_000  # publications that wait for their look; more are not looked for, and counted
 MAX_LOOKED_SIZE = 32 * 1024 * 1024  # bytes of their bodies, on disk and in memory: as the outbox has
 MAX_LOOKS_AT_ONCE = 8  # looks under way: each is three to five circuits, with a drop two more
-DROPPED_ANEW = 3  # times: both origins of all four are bad for 3 of a million where a fifth of the relays are
 _SCAN = 15  # records read at once; the largest have 256 KiB
 
 _KIND = RecordKind(
@@ -64,6 +62,7 @@ class SecondLooks:
     """The publications of one daemon that are looked for."""
 
     def __init__(self, carrier: Carrier, outbox: Outbox, context: Context) -> None:
+        self._carrier = carrier
         self._looking = carrier.looking
         self._calendar = carrier.calendar
         self._outbox = outbox
@@ -86,8 +85,8 @@ class SecondLooks:
         one = _decode(value)
         check_message(one.message)
         sized(key, len(one.message.id))
-        if not 0 <= one.dropped_anew <= DROPPED_ANEW:
-            raise DecodeError("a publication was dropped anew too often")
+        if one.dropped_anew < 0:
+            raise DecodeError("a publication was dropped anew a negative number of times")
         self._hold(key, one)
 
     def begin(self, publication: OutboxPublication) -> None:
@@ -110,7 +109,8 @@ class SecondLooks:
         self._size += len(one.message.body)
 
     def _pause(self) -> float:
-        return self._env.uniform(EARLIEST, LATEST)
+        manner = self._carrier.manner
+        return self._env.uniform(manner.earliest_look, manner.latest_look)
 
     def _keep(self, key: bytes, one: _LookedFor) -> None:
         self._store.write_soon(Change(_KIND, key, encode(one)))
@@ -122,7 +122,8 @@ class SecondLooks:
             is_over = self._env.is_certain() and self._env.now() >= self._calendar.lapse(one.message.day)
             async with self._turns:
                 is_there = await self._look(looking, one)
-                is_last = is_over or (one.was_missed and one.dropped_anew == DROPPED_ANEW)
+                is_enough = one.dropped_anew >= self._carrier.manner.dropped_anew
+                is_last = is_over or (one.was_missed and is_enough)
                 if is_there or is_last:
                     break
                 if one.was_missed:

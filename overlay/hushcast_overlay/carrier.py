@@ -15,6 +15,7 @@ from hushcast_overlay.routes.routes import OverlayRoutes
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import (
     Handover,
@@ -55,6 +56,11 @@ class OverlayCarrier:
     def calendar(self) -> Calendar:
         """The network's epochs and days."""
         return self._shards.calendar
+
+    @property
+    def manner(self) -> Manner:
+        """How this daemon shows itself where it says no name."""
+        return self._shards.manner
 
     @property
     def probing(self) -> Probing:

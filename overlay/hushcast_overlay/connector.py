@@ -14,6 +14,7 @@ from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.links import HandshakeDone, Link
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
@@ -61,6 +62,11 @@ class Connector:
         """Whether relays answer."""
         self.other_wires = OtherWires(env.elapsed, counters)
         """Whom this daemon met and cannot talk to."""
+
+    @property
+    def manner(self) -> Manner:
+        """How this daemon shows itself where it says no name."""
+        return self._rosters.manner
 
     async def named(
         self, us: Seed, peer: PublicKey, address: Address, decode: Callable[[bytes], FrameT]

@@ -15,6 +15,7 @@ from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, Roster, RosterView
@@ -151,6 +152,11 @@ class RosterKeeper:
     def wire(self) -> NetworkWire | None:
         """What the network speaks now, and goes on to; `None` while nobody told."""
         return self._source.wire(self.calendar.epoch(self._env.now()))
+
+    @property
+    def manner(self) -> Manner:
+        """How this daemon shows itself where it says no name, in that wire."""
+        return (self.wire or NetworkWire(wires.spoken().highest)).manner
 
     def spoken(self) -> int:
         """Return in which wire links are opened now; raise `OtherWire` where it is not spoken here."""

@@ -20,8 +20,9 @@ from hushcast_analytics.generator.presence import presence
 from hushcast_analytics.generator.scenario import EPOCH_SECONDS, GeneratorScenario
 from hushcast_analytics.generator.trace_rows import TraceRows
 from hushcast_overlay.relay import registration
-from hushcast_overlay.routes import arrivals, box_remainders, owned_boxes
+from hushcast_overlay.routes import arrivals, owned_boxes
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.manner import NEWEST
 
 OWNERS = GeneratorScenario(
     nodes=60, subscribers=1, topics=40, epochs=144, clients=0, up=20, down=6, hosts=2, watchers=12
@@ -29,16 +30,16 @@ OWNERS = GeneratorScenario(
 
 
 def test_what_owners_do_is_what_daemons_do() -> None:
-    assert (box_hosts.AWAY_EPOCHS, box_hosts.AWAY_AT_FIRST) == (
-        owned_boxes.AWAY_EPOCHS,
+    assert (
+        NEWEST.away_epochs,
         owned_boxes.AWAY_AT_FIRST,
-    )
-    assert box_hosts.ATTACH_WITHIN == host_attacks.ATTACH_WITHIN == owned_boxes.ATTACH_WITHIN
-    assert box_hosts.TRIED_AGAIN == owned_boxes.LONGEST_PAUSE
-    assert (box_hosts.QUIET_FOR, box_hosts.COMES_WITHIN) == (
-        box_remainders.QUIET_FOR,
-        box_remainders.COMES_WITHIN,
-    )
+    ) == (box_hosts.AWAY_EPOCHS, box_hosts.AWAY_AT_FIRST)
+    assert box_hosts.ATTACH_WITHIN == host_attacks.ATTACH_WITHIN == NEWEST.attach_within
+    assert NEWEST.longest_pause == box_hosts.TRIED_AGAIN
+    assert (
+        NEWEST.quiet_for,
+        NEWEST.comes_within,
+    ) == (box_hosts.QUIET_FOR, box_hosts.COMES_WITHIN)
     assert box_hosts.HOSTS_DAYS == arrivals.HOSTS_DAYS == box_evidence.KEEPS - 1
     assert box_evidence.LISTED_FOR == registration.VALIDITY
 

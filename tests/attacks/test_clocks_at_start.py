@@ -22,7 +22,8 @@ from small_network import (
 
 from hushcast_overlay.relay.forwarding import FULL_PAUSE
 from hushcast_overlay.routes.route import OverlayRoute
-from hushcast_overlay.routes.upkeep import ASK_WITHIN, RESUME_WITHIN
+from hushcast_overlay.routes.upkeep import ASK_WITHIN
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 
 WRONG = 2.0 * DAY_SECONDS
@@ -116,7 +117,7 @@ async def test_subscriptions_that_waited_for_a_roster_do_not_go_on_together() ->
             await complete(route, *others)
 
         upkeep._complete = note  # type: ignore[method-assign]
-        await trio.sleep(ASK_WITHIN + RESUME_WITHIN + 1)
+        await trio.sleep(ASK_WITHIN + NEWEST.retell_within + 1)
         client.set_clock(0.0)
         await net.directory.start()
         await until(lambda: len(moments) == 2)

@@ -13,8 +13,8 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.routes.upkeep import LONGEST_PAUSE
 from hushcast_protocol.base.hashes import LABEL
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS, confirm, room
 from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.leases import Install, ToHost
@@ -126,7 +126,7 @@ async def test_nobody_is_subscribed_while_all_at_the_top_refuse() -> None:
 
         for relay in net.relays:
             refuses_at_the_top(relay)
-        with trio.move_on_after(LONGEST_PAUSE / 2) as too_long:
+        with trio.move_on_after(NEWEST.longest_pause / 2) as too_long:
             await net.clients[0].listen()
         assert too_long.cancelled_caught
         (planned,) = net.clients[0].route().planned.values()

@@ -12,10 +12,10 @@ from broker_daemons import Node, TreeOfDaemons, tree_of_daemons
 from small_network import ONE, TWO, derive, until
 from small_tree import Member
 
-from hushcast_brokers.client.publisher import ATTEMPTS
 from hushcast_local.outbox import NoReceiptYet
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.brokers.clear_words import ID_DAY, words
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
@@ -210,11 +210,11 @@ async def with_lying_root(answer: Lie) -> list[Publish]:
 @pytest.mark.parametrize(
     ("answer", "times"),
     [
-        (Pong(), ATTEMPTS),
-        (ParentHello(bytes(16), 0, 1), ATTEMPTS),
-        (Receipt("quota", 0), ATTEMPTS),
-        (Receipt("stamp", 3), 2 * ATTEMPTS),
-        (None, ATTEMPTS),
+        (Pong(), NEWEST.attempts),
+        (ParentHello(bytes(16), 0, 1), NEWEST.attempts),
+        (Receipt("quota", 0), NEWEST.attempts),
+        (Receipt("stamp", 3), 2 * NEWEST.attempts),
+        (None, NEWEST.attempts),
     ],
     ids=["another frame", "a parent's", "quota", "stamps for ever", "silence"],
 )

@@ -16,14 +16,15 @@ import trio
 
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import (
-    PROBED_OFTEN,
     Handover,
     Probing,
     RoutedInterest,
     Tokens,
     check_no_terms,
+    probed_often,
     refuse_past,
 )
 from hushcast_runtime.environment import Environment
@@ -137,6 +138,7 @@ class FakeCarrier:
     """One member's carrier, for one life of its daemon."""
 
     looking = None
+    manner = NEWEST
 
     def __init__(
         self, network: FakeNetwork, member: Member, env: Environment, spawn: Callable[..., None]
@@ -152,7 +154,7 @@ class FakeCarrier:
 
     @property
     def probing(self) -> Probing:
-        return PROBED_OFTEN
+        return probed_often(self.manner)
 
     def check_open(self) -> None:
         if self._network.closed is not None:

@@ -25,6 +25,9 @@ try:
     print(one.up(encode(said)))
 except wires.PeerError as error:
     print(error)
+for wire in table.spoken.numbers():
+    manner = table.translation(wire).manner
+    print(manner.longest_delay, manner.first_retry, manner.attempts)
 """
 
 
@@ -57,6 +60,8 @@ def test_the_next_release_says_both(release: Path) -> None:
         "wires 1 to 2 93a361636b079102 94a561636b2f3207910209",
         "Ack(number=7, unrouted=(2,), waiting=0) Ack(number=7, unrouted=(2,), waiting=9)",
         "a frame is of another wire than its link",
+        "3.0 30.0 3",
+        "2.0 45.0 3",
     ]
 
 

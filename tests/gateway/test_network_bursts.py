@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
+from fake_carrier import FakeCarrier
 from houses import LINK, House, listening, quick, until
 from memory_gateway import Client, Gateway
 
-from hushcast_local import publisher
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.mqtt.packets import PubAck, PubComp, Publish, PubRec, PubRel
 
 ALL = ("gateway here", "gateway there", "daemon here", "daemon there")
@@ -19,7 +21,7 @@ ALL = ("gateway here", "gateway there", "daemon here", "daemon there")
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     quick(monkeypatch)
-    monkeypatch.setattr(publisher, "RESUME_WITHIN", 0.2)
+    monkeypatch.setattr(FakeCarrier, "manner", replace(NEWEST, republish_within=0.2))
 
 
 class Pair:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import trio
 from cut_network import cut_network
-from drilled_wire import BOTH, LinksOpened, mix_releases, release
+from drilled_wire import BEFORE, BOTH, LATER, LinksOpened, mix_releases, release
 from several_directories import Directories
-from small_network import DAY_SECONDS, EPOCH_SECONDS, Node, SmallNetwork, small_network, until
+from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_directory.client import directory_client
 from hushcast_directory.server.configured_set import ConfiguredSet, SetOfOne
@@ -24,7 +24,7 @@ from hushcast_overlay import connector
 from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import Head
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.wires import LASTING
+from hushcast_protocol.base.wires import LASTING, WireTable
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
 
@@ -119,6 +119,48 @@ async def test_a_network_goes_on_to_another_wire_and_back_under_traffic(
         assert opened.between(on + 1, back - 1) == {2}
         assert opened.between(back + 1, trio.current_time()) == {1}
         await heard_all(net, sent)
+
+
+async def tries(net: SmallNetwork, node: Node) -> tuple[int, float]:
+    """Publish where no relay is there; return how often it was tried, and for how long it waits (seconds)."""
+    service = node.daemon.service
+    await service.enqueue(ONE, Content(b"nobody takes it"))
+    await until(lambda: service.outbox()[0]["state"] == "waiting", 60)
+    waiting = service.outbox()[0]
+    await service.cancel(bytes.fromhex(waiting["id"]))
+    return waiting["attempts"], waiting["next_attempt"] - net.now
+
+
+async def test_two_releases_show_themselves_alike_and_change_with_the_day(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is newest to each: how often who publishes tries, and when it tries again, is of the wire."""
+    mix_releases(monkeypatch)
+    async with small_network(relays=6, clients=2) as net:
+
+        async def shown(*releases: WireTable) -> list[tuple[int, float]]:
+            for relay in net.relays:
+                await relay.stop()
+            found = []
+            for node, of in zip(net.clients, releases, strict=True):
+                with release(of):
+                    await node.restart()
+                    found.append(await tries(net, node))
+            with release(BOTH):
+                for relay in net.relays:
+                    await relay.start()
+            return found
+
+        for of in [(BEFORE, BOTH), (BOTH, LATER)]:
+            (attempts, pause), (others, longer) = await shown(*of)
+            assert attempts == others == 2 * 3
+            assert all(15 <= one <= 30 for one in (pause, longer))
+        await upgrade(net)
+        on = await change_to(net, 2)
+        await trio.sleep(on - trio.current_time() + 2 * EPOCH_SECONDS)
+        (attempts, pause), (others, longer) = await shown(BOTH, LATER)
+        assert attempts == others == 2 * 2
+        assert all(45 <= one <= 90 for one in (pause, longer))
 
 
 def told_of_wire(net: SmallNetwork, node: Node) -> Any:

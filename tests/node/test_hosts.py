@@ -8,8 +8,8 @@ from hanging_disk import Disk
 from hosted_network import LONG, box_of, copied, drop_everywhere, hosts_of, in_use, lose_disk, subscribed
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, small_network, until
 
-from hushcast_overlay.routes.owned_boxes import ATTACH_WITHIN, AWAY_EPOCHS
 from hushcast_protocol.base.hop_link import ACKNOWLEDGE_WITHIN
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay import box_shares
 from hushcast_protocol.overlay.hops import box_hop
@@ -114,7 +114,11 @@ async def test_the_second_host_is_used_after_two_epochs_and_the_first_again_when
         stopped = net.now
         await drop_everywhere(net, *early)
         await until(lambda: in_use(net, subscriber) is second, 10 * EPOCH_SECONDS)
-        assert AWAY_EPOCHS * EPOCH_SECONDS <= net.now - stopped <= (AWAY_EPOCHS + 2) * EPOCH_SECONDS
+        assert (
+            NEWEST.away_epochs * EPOCH_SECONDS
+            <= net.now - stopped
+            <= (NEWEST.away_epochs + 2) * EPOCH_SECONDS
+        )
         (planned,) = subscriber.route().planned.values()
         root = HostRoot(box_of(subscriber).seed, second.id)
         away = {first.id}
@@ -191,7 +195,7 @@ async def test_an_owner_that_was_cut_off_itself_changes_nothing() -> None:
         subscriber.gate.shut()
         sent = [b"%d" % number for number in range(12)]
         await drop_everywhere(net, *sent)
-        await trio.sleep((AWAY_EPOCHS + 4) * EPOCH_SECONDS)
+        await trio.sleep((NEWEST.away_epochs + 4) * EPOCH_SECONDS)
         assert len(ear.payloads) < len(sent)
         subscriber.gate.open()
         assert sorted(await ear.hears(len(sent))) == sorted(sent)
@@ -274,8 +278,8 @@ async def test_the_owner_attaches_at_a_moment_of_its_own_after_a_start() -> None
             began = trio.current_time()
             await until(lambda: box_of(subscriber).is_there, 30)
             delays.append(trio.current_time() - began)
-        assert max(delays) < ATTACH_WITHIN + 2
-        assert max(delays) - min(delays) > ATTACH_WITHIN / 3
+        assert max(delays) < NEWEST.attach_within + 2
+        assert max(delays) - min(delays) > NEWEST.attach_within / 3
         assert net.count("parcels_opened") == len(net.relays) + 1, "nobody had to be told again"
 
 

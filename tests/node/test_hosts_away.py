@@ -9,8 +9,7 @@ import trio
 from hosted_network import LONG, box_of, drop_everywhere, hosts_of, in_use, lose_disk, relays_know, subscribed
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.routes.box_remainders import LEFT_WITHIN, QUIET_FOR
-from hushcast_overlay.routes.host_link import SILENT_FOR
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 
 
@@ -99,7 +98,7 @@ async def test_an_owner_that_comes_back_when_the_day_it_left_on_is_over_is_told_
         midnight = net.calendar.day_start(day + 1)
         await until(lambda: box_of(subscriber).at[host.id].confirmed == day + 1, DAY_SECONDS)
         if not is_late:
-            await net.sleep_until(midnight + 2 * QUIET_FOR)
+            await net.sleep_until(midnight + 2 * NEWEST.quiet_for)
         await subscriber.stop()
         await net.sleep_until(midnight + 3 * EPOCH_SECONDS)
         await drop_everywhere(net, b"x")
@@ -130,7 +129,9 @@ async def test_the_second_host_is_left_when_the_first_is_back_and_asked_once_mor
         await until(lambda: in_use(net, subscriber) is first, 3 * EPOCH_SECONDS)
         await relays_know(net, subscriber)
         box = box_of(subscriber)
-        await until(lambda: box.link(second.id) is None, LEFT_WITHIN * EPOCH_SECONDS + 2 * QUIET_FOR + 1)
+        await until(
+            lambda: box.link(second.id) is None, NEWEST.left_within * EPOCH_SECONDS + 2 * NEWEST.quiet_for + 1
+        )
         known = box.at[second.id]
         closed = net.calendar.lapse(known.held)
         assert closed <= known.due <= closed + DAY_SECONDS / 2
@@ -143,7 +144,7 @@ async def test_the_second_host_is_left_when_the_first_is_back_and_asked_once_mor
         assert ear.payloads in ([], [b"late"])
         assert second.daemon.overlay.relay is not None
         assert len(second.daemon.overlay.relay.box_links) == 0
-        await until(lambda: box_of(subscriber).at[second.id].held == -1, QUIET_FOR * 3)
+        await until(lambda: box_of(subscriber).at[second.id].held == -1, NEWEST.quiet_for * 3)
         assert ear.payloads == [b"late"]
         await trio.sleep(DAY_SECONDS)
         assert box_of(subscriber).link(second.id) is None
@@ -183,10 +184,10 @@ async def test_a_host_that_falls_silent_is_noticed_and_one_that_is_there_is_not_
         for number in range(20):  # what it brings is acknowledged, at other moments than those of its signs
             await net.drop_at(net.relays[0], ONE, Content(b"%d" % number))
             await trio.sleep(55)
-        await trio.sleep(10 * SILENT_FOR)
+        await trio.sleep(10 * NEWEST.silent_for)
         assert len(ear.payloads) == 20
         assert box_of(subscriber).link(host.id) is link
         assert host.daemon.overlay.relay is not None
         links: Any = host.daemon.overlay.relay.box_links
         links._look = lambda link: None
-        await until(lambda: not link.is_open, SILENT_FOR + 1)
+        await until(lambda: not link.is_open, NEWEST.silent_for + 1)

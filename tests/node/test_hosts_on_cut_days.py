@@ -12,8 +12,8 @@ from cut_network import CutNetwork, cut_network
 from hosted_network import box_of, hosts_of, in_use, subscribed
 from small_network import EPOCH_SECONDS, ONE, Ear, Node, until
 
-from hushcast_overlay.routes.owned_boxes import AWAY_EPOCHS
 from hushcast_overlay.routes.route import LATEST_RENEWAL
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.overlay import host_list
 from hushcast_protocol.overlay.hops import host_hop
 
@@ -143,7 +143,7 @@ async def test_the_second_host_takes_over_and_the_first_comes_back() -> None:
         ear = await subscriber.listen()
         first, second = hosts_of(net, subscriber)
         await first.stop()
-        sent = await net.publish_until(net.now + (AWAY_EPOCHS + 3) * EPOCH, 20, publisher)
+        sent = await net.publish_until(net.now + (NEWEST.away_epochs + 3) * EPOCH, 20, publisher)
         assert in_use(net, subscriber) is second
         assert second.id not in tree(subscriber, net.today)
         await first.start()

@@ -10,8 +10,8 @@ from small_network import DAY_SECONDS, ONE, Node, SmallNetwork, small_network, u
 
 from hushcast_local import outbox, publisher
 from hushcast_local.outbox import NoReceiptYet, Outbox
-from hushcast_overlay.routes import dropper
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
@@ -75,7 +75,7 @@ async def test_what_no_relay_takes_waits_and_is_taken_when_they_are_back() -> No
         assert (waiting["topic"], waiting["state"], waiting["receipts"]) == (ONE.name, "waiting", 0)
         assert waiting["reason"] == "no relay gave a receipt: no daemon answers at this address"
         assert waiting["attempts"] == 3, "three relays, each once"
-        assert net.now < waiting["next_attempt"] <= net.now + publisher.FIRST_RETRY
+        assert net.now < waiting["next_attempt"] <= net.now + NEWEST.first_retry
         assert net.clients[1].daemon.status()["outbox"] == 1
         await start_relays(net)
         assert await ear.hears(1) == [b"x"]
@@ -87,13 +87,13 @@ async def test_tries_become_rarer_and_each_has_three_circuits_an_origin() -> Non
     async with small_network(relays=8) as net:
         await stop_relays(net)
         await publish_in_vain(net.clients[1], b"x")
-        assert listed(net.clients[1])[0]["attempts"] == 2 * dropper.ATTEMPTS
+        assert listed(net.clients[1])[0]["attempts"] == 2 * NEWEST.attempts
         began = net.now
         await until(lambda: listed(net.clients[1])[0]["attempts"] == 12, 60)
         await until(lambda: listed(net.clients[1])[0]["state"] == "waiting", 60)
         second = listed(net.clients[1])[0]["next_attempt"] - net.now
-        assert began + publisher.FIRST_RETRY / 2 <= net.now
-        assert publisher.FIRST_RETRY <= second <= 2 * publisher.FIRST_RETRY
+        assert began + NEWEST.first_retry / 2 <= net.now
+        assert NEWEST.first_retry <= second <= 2 * NEWEST.first_retry
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.05, 0.2, 0.5, 5.0, 20.0])

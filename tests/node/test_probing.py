@@ -13,13 +13,12 @@ from hosted_network import subscribed
 from kept_network import kept_network
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, Node, derive, small_network
 
-from hushcast_overlay.routes.probes import PROBES_A_DAY, PROBES_OF_RELAYS
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.content.bodies import Content, open_body
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.reports import Report, decode_report
 from hushcast_protocol.content.topics import Interest
 from hushcast_protocol.overlay.profile import Root
-from hushcast_runtime.carriers.carrier import PROBES_AN_EPOCH
 
 
 async def sent_in(seconds: float, *nodes: Node) -> list[int]:
@@ -37,11 +36,11 @@ async def test_where_nobody_keeps_there_are_many_and_of_a_relay_two_a_day() -> N
             await subscribed(node)
         many, few = await sent_in(8 * EPOCH_SECONDS, client, relay)
         # Of a minute's epoch a drop takes a hundredth, and the next waits for it; a large one is waited for.
-        assert 0.5 < many / (8 * PROBES_AN_EPOCH) < 1.3
+        assert 0.5 < many / (8 * NEWEST.probes_an_epoch) < 1.3
         assert few <= 2
         await client.stop()
         (few,) = await sent_in(4 * DAY_SECONDS, relay)
-        assert 0.5 < few / (4 * PROBES_OF_RELAYS) < 1.5
+        assert 0.5 < few / (4 * NEWEST.probes_of_relays) < 1.5
 
 
 @pytest.mark.slow
@@ -64,8 +63,8 @@ async def test_where_keepers_are_there_are_few_and_they_report_nothing() -> None
             await publisher.daemon.service.publish(ONE, Content(b"x"))
             await trio.sleep(EPOCH_SECONDS / 3)
         sent = client.count("probes_sent") - before
-        assert 0.6 < sent / PROBES_A_DAY < 1.4
-        assert len(ear.payloads) > PROBES_A_DAY
+        assert 0.6 < sent / NEWEST.probes_a_day < 1.4
+        assert len(ear.payloads) > NEWEST.probes_a_day
         assert len(reports) >= sent
         assert not any(report.heard for report in reports)
 
@@ -84,7 +83,7 @@ async def contacts_in(seconds: float, *nodes: Node) -> list[int]:
 @pytest.mark.slow
 async def test_a_quiet_client_opens_a_tenth_of_the_connections() -> None:
     """Of two clients of one network the first probes as where nobody keeps; both have one subscription."""
-    async with kept_network(clients=2, root=Root.HOST, probes_an_epoch=PROBES_AN_EPOCH) as net:
+    async with kept_network(clients=2, root=Root.HOST, probes_an_epoch=NEWEST.probes_an_epoch) as net:
         often, seldom = net.clients
         net.probes_an_epoch = None
         await seldom.restart()

@@ -7,8 +7,8 @@ import trio
 from small_network import EPOCH_SECONDS, ONE, SmallNetwork, small_network, until
 
 from hushcast_local import outbox, subscriber
-from hushcast_overlay.routes.dropper import ATTEMPTS, LONGEST_DELAY, RECEIPT_TIMEOUT
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.topics import Interest, parse_topic
@@ -92,7 +92,9 @@ async def test_origins_that_fall_silent_are_given_up() -> None:
         assert "no relay gave a receipt" in await refusal_of(
             net.clients[0].daemon.service.publish(ONE, Content(b"x"))
         )
-        assert trio.current_time() - before < ATTEMPTS * (RECEIPT_TIMEOUT + LONGEST_DELAY + 2)
+        assert trio.current_time() - before < NEWEST.attempts * (
+            NEWEST.receipt_within + NEWEST.longest_delay + 2
+        )
         for relay in net.relays:
             relay.gate.open()
         await net.clients[0].daemon.service.publish(ONE, Content(b"x"))

@@ -11,14 +11,12 @@ from kept_network import has, keepers_of, kept_network, kept_of, loses_all
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
 
 from hushcast_local import second_looks
-from hushcast_local.second_looks import DROPPED_ANEW
-from hushcast_overlay.routes.kept_looks import ASKED, ASKED_MORE
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Receipt
 from hushcast_protocol.overlay.keeper_frames import ShownKept
-from hushcast_runtime.carriers.looks import EARLIEST, LATEST
 
 LONG = 20 * EPOCH_SECONDS  # seconds of an epoch, so that looks end on their day
 
@@ -81,8 +79,8 @@ async def test_what_both_origins_lost_is_dropped_anew_at_others(restarts: bool) 
         assert await records(publisher) == 1
         if restarts:
             await publisher.restart()
-        await until(lambda: is_kept(net, message, []), LATEST + 60, "it is kept")
-        await trio.sleep(LATEST + 60)
+        await until(lambda: is_kept(net, message, []), NEWEST.latest_look + 60, "it is kept")
+        await trio.sleep(NEWEST.latest_look + 60)
         assert await records(publisher) == 0
         assert publisher.count("publications_dropped_anew") == 1
         assert publisher.daemon.service.outbox() == []
@@ -112,9 +110,12 @@ async def test_a_keeper_that_denies_what_it_has_is_outvoted_and_four_are_not(lia
         message = await publish(publisher, b"x")
         for keeper in keepers_of(net, message)[:liars]:
             says(keeper, message, is_there=False)
-        await trio.sleep(LATEST + 60)
+        await trio.sleep(NEWEST.latest_look + 60)
         assert publisher.count("publications_dropped_anew") == drops
-        assert publisher.count("keepers_looked_at") in (ASKED, ASKED + ASKED_MORE)
+        assert publisher.count("keepers_looked_at") in (
+            NEWEST.keepers_asked,
+            NEWEST.keepers_asked + NEWEST.keepers_asked_more,
+        )
         assert publisher.daemon.service.outbox() == []
 
 
@@ -126,7 +127,7 @@ async def test_keepers_that_were_away_are_passed_over_and_where_all_were_it_is_n
         message = await publish(publisher, b"x")
         for keeper in keepers_of(net, message)[:liars]:
             says(keeper, message, is_there=False, is_away=True)
-        await trio.sleep(LATEST + 60)
+        await trio.sleep(NEWEST.latest_look + 60)
         assert publisher.count("publications_dropped_anew") == 0
         assert await records(publisher) == (liars == 6), "it is looked for again"
         assert publisher.daemon.service.outbox() == []
@@ -144,7 +145,7 @@ async def test_two_keepers_that_say_they_have_what_is_lost_deceive_no_look() -> 
         liars = keepers_of(net, message)[:2]
         for keeper in liars:
             says(keeper, message, is_there=True)
-        await until(lambda: is_kept(net, message, liars), 2 * (LATEST + 60), "it is kept")
+        await until(lambda: is_kept(net, message, liars), 2 * (NEWEST.latest_look + 60), "it is kept")
         assert publisher.count("publications_dropped_anew") >= 1
 
 
@@ -155,11 +156,11 @@ async def test_what_all_lose_is_dropped_anew_three_times_and_then_told() -> None
         for relay in net.relays:
             lose_drops(relay.daemon.overlay.relay.drops)  # type: ignore[union-attr]
         message = await publish(publisher, b"x")
-        await trio.sleep((DROPPED_ANEW + 1) * (LATEST + 60))
+        await trio.sleep((NEWEST.dropped_anew + 1) * (NEWEST.latest_look + 60))
         (told,) = publisher.daemon.service.outbox()
         assert (told["id"], told["state"]) == (message.id.hex(), "given up")
         assert "publish it again" in told["reason"]
-        assert publisher.count("publications_dropped_anew") == DROPPED_ANEW
+        assert publisher.count("publications_dropped_anew") == NEWEST.dropped_anew
         assert await records(publisher) == 0
 
 
@@ -170,11 +171,11 @@ async def test_each_publication_is_looked_for_once_at_three_keepers_by_whoever_r
         await reader.listen()
         for publisher in (reader, other):
             await publish(publisher, publisher.name.encode())
-        await trio.sleep(EARLIEST - 60)
+        await trio.sleep(NEWEST.earliest_look - 60)
         assert net.count("keepers_looked_at") == 0
-        await trio.sleep(LATEST - EARLIEST + 120)
+        await trio.sleep(NEWEST.latest_look - NEWEST.earliest_look + 120)
         for publisher in (reader, other):
-            assert publisher.count("keepers_looked_at") == ASKED
+            assert publisher.count("keepers_looked_at") == NEWEST.keepers_asked
             assert publisher.count("publications_dropped_anew") == 0
 
 
@@ -208,7 +209,7 @@ async def test_where_relays_lose_everything_nothing_lacks_after_an_epoch(bad: in
         sent = [await publish(publisher, b"%d" % number) for number in range(count)]
         await trio.sleep(60)
         first = sum(not is_kept(net, one, hostile) for one in sent)
-        await trio.sleep((DROPPED_ANEW + 1) * (LATEST + 60))
+        await trio.sleep((NEWEST.dropped_anew + 1) * (NEWEST.latest_look + 60))
         lacking = sum(not is_kept(net, one, hostile) for one in sent)
         anew = publisher.count("publications_dropped_anew")
         print(f"{bad} of 20 bad, {count} messages: {first} lacking, {lacking} after looks, {anew} drops anew")

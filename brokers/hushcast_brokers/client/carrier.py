@@ -9,13 +9,14 @@ from hushcast_brokers.client.publisher import BrokersPublisher
 from hushcast_brokers.client.routes import BrokersRoute, BrokersRoutes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import (
-    PROBED_OFTEN,
     Handover,
     Probing,
     RoutedInterest,
     check_spoken,
+    probed_often,
     refuse_past,
 )
 from hushcast_runtime.carriers.route_handle import RouteHandle
@@ -38,9 +39,14 @@ class BrokersCarrier:
         return self._parts.network.calendar
 
     @property
+    def manner(self) -> Manner:
+        """How this daemon shows itself where it says no name."""
+        return self._parts.tree.wire(self._parts.context.env.now()).manner
+
+    @property
     def probing(self) -> Probing:
         """Often: nothing is kept for who lacks it."""
-        return PROBED_OFTEN
+        return probed_often(self.manner)
 
     def check_open(self) -> None:
         """Raise `Refusal` while no tree is held, that is, before the root has ever answered.

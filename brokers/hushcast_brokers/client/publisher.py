@@ -27,10 +27,6 @@ from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, open_channel
 
-ATTEMPTS = 3  # circuits for one publication
-LONGEST_DELAY = 3.0  # seconds at random before the second and the third, so that they do not show as one
-RECEIPT_WITHIN = 30.0  # seconds from a publication to its receipt, which the root gives once it is on disk
-
 _NOBODY = (
     "the root knows nobody in this daemon's community: nobody subscribes there now, and the root is not in it"
     " (`hushcast admin community admit` takes its key)"
@@ -69,9 +65,10 @@ class BrokersPublisher:
         root = self._network.root
         if root in taken:
             return
-        for attempt in range(ATTEMPTS):
+        manner = self._root().manner
+        for attempt in range(manner.attempts):
             if attempt:
-                await trio.sleep(self._env.uniform(0.0, LONGEST_DELAY))
+                await trio.sleep(self._env.uniform(0.0, manner.longest_delay))
             handover.note_try(root)
             try:
                 await self._publish(message)
@@ -116,7 +113,7 @@ class BrokersPublisher:
 
     async def _asked(self, channel: Channel[FromAbove], publication: Publish) -> str:
         await channel.send(publication)
-        receipt = await channel.one(RECEIPT_WITHIN)
+        receipt = await channel.one(self._root().manner.receipt_within)
         if not isinstance(receipt, Receipt):
             raise DecodeError("the root answered what nobody asked")
         self._contact.note(worked=True)

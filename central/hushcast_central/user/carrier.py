@@ -10,14 +10,15 @@ from hushcast_central.user.reachability import Reachability
 from hushcast_central.user.receiver import CentralRoute
 from hushcast_central.user.routes import CentralRoutes
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import (
-    PROBED_OFTEN,
     Handover,
     Probing,
     RoutedInterest,
     check_no_terms,
     check_spoken,
+    probed_often,
     refuse_past,
 )
 from hushcast_runtime.carriers.route_handle import RouteHandle
@@ -52,9 +53,14 @@ class CentralCarrier:
         return self._calendar
 
     @property
+    def manner(self) -> Manner:
+        """How this daemon shows itself where it says no name."""
+        return self._wire.now.manner
+
+    @property
     def probing(self) -> Probing:
         """Often: nothing is kept for who lacks it."""
-        return PROBED_OFTEN
+        return probed_often(self.manner)
 
     def check_open(self) -> None:
         """Raise `Refusal` where no proxy of some role has ever answered, `NeverTaken` where none can."""

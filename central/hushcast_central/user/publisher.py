@@ -25,9 +25,6 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
-ATTEMPTS = 3  # circuits for one publication: another proxy, where there is one
-LONGEST_DELAY = 3.0  # seconds at random before the second and the third, so that they do not show as one
-
 
 class CentralPublisher:
     """Hands over the messages of one daemon."""
@@ -60,10 +57,11 @@ class CentralPublisher:
         server = self._network.server
         if server in taken:
             return
-        pool = self._env.sample(self._links.of("publications"), ATTEMPTS)
-        for attempt in range(ATTEMPTS):
+        manner = self._links.manner
+        pool = self._env.sample(self._links.of("publications"), manner.attempts)
+        for attempt in range(manner.attempts):
             if attempt:
-                await trio.sleep(self._env.uniform(0.0, LONGEST_DELAY))
+                await trio.sleep(self._env.uniform(0.0, manner.longest_delay))
             handover.note_try(server)
             try:
                 await self._publish(pool[attempt % len(pool)], message)

@@ -12,6 +12,7 @@ from hushcast_central.held_wire import HeldWire
 from hushcast_central.user.reachability import Reachability
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.central.frames import (
@@ -115,6 +116,11 @@ class UserLinks:
         self._heard = heard
         self._env = env
         self._counters = counters
+
+    @property
+    def manner(self) -> Manner:
+        """How users show themselves in the wire of the network."""
+        return self._wire.now.manner
 
     def of(self, role: ProxyRole) -> list[Proxy]:
         """Return the proxies of a role."""

@@ -22,10 +22,6 @@ from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 
-QUIET_FOR = 60.0  # seconds without a message after which a host has brought all: it sends what waits at once
-LEFT_WITHIN = 1.0  # epochs after its use in which the link to a host ends, whatever comes over it
-COMES_WITHIN = 0.5  # days, of the one in which a host keeps what came late, until its owner comes for it
-
 
 class BoxRemainders:
     """What waits for one daemon's boxes at hosts, in use or not."""
@@ -92,18 +88,19 @@ class BoxRemainders:
     ) -> None:
         """Note, while there is a link, when its host has brought all; end one that is not needed.
 
-        A host that goes on sending keeps its owner no longer than `LEFT_WITHIN`.
+        A host that goes on sending keeps its owner no longer than `left_within` of the manner.
         """
         relay = link.host.id
         known = box.host(relay)
         left: float | None = None
         while True:
-            await trio.sleep(QUIET_FOR)
+            manner = self._shards.manner
+            await trio.sleep(manner.quiet_for)
             if not link.is_open:
                 return
             await self.note_seen(name, box, route, relay)
             now = self._env.now()
-            is_quiet = trio.current_time() - link.brought_at >= QUIET_FOR
+            is_quiet = trio.current_time() - link.brought_at >= manner.quiet_for
             is_closed = self._env.is_certain() and self._calendar.lapse(known.held) <= now
             if is_needed():
                 left = None
@@ -112,13 +109,13 @@ class BoxRemainders:
                     await self._records.keep_box(name, box)
                 continue
             left = now if left is None else left
-            is_late = now - left >= LEFT_WITHIN * self._calendar.epoch_seconds
+            is_late = now - left >= manner.left_within * self._calendar.epoch_seconds
             if not is_late and not (is_quiet and self._has_moved(box, route, relay)):
                 continue
             if is_closed:
                 known.held = -1
             else:
-                late = self._env.uniform(0.0, COMES_WITHIN * self._calendar.day_seconds)
+                late = self._env.uniform(0.0, manner.comes_within * self._calendar.day_seconds)
                 known.due = self._calendar.lapse(known.held) + late
             await self._records.keep_box(name, box)
             link.end()

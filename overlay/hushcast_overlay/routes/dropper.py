@@ -24,10 +24,6 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
-ATTEMPTS = 3  # circuits for one drop: another origin where none answers
-LONGEST_DELAY = 3.0  # seconds at random before the second and the third, so that they do not show as one
-RECEIPT_TIMEOUT = 30.0  # seconds from the drop to its receipt
-
 
 class MissingReceipts(Refusal):
     """In some shard of a wide topic nobody gave a receipt; in others somebody may have."""
@@ -121,19 +117,20 @@ class Dropper:
                 nursery.start_soon(self._drop, message, handover, pool)
 
     async def _drop(self, message: Message, handover: Handover, pool: list[Relay]) -> None:
-        for attempt in range(ATTEMPTS):
+        manner = self._shards.manner
+        for attempt in range(manner.attempts):
             if not pool:
                 return
             origin, ready = self._drawn(pool)
             if attempt:
-                await trio.sleep(self._env.uniform(0.0, LONGEST_DELAY))
+                await trio.sleep(self._env.uniform(0.0, manner.longest_delay))
             handover.note_try(origin.id)
             try:
                 answer = await self._connector.drop(
                     origin,
                     Drop(message, None),
                     decode_receipt,
-                    RECEIPT_TIMEOUT,
+                    manner.receipt_within,
                     claim=ready.claim if ready is not None else None,
                 )
             except (TransportError, PeerError) as error:

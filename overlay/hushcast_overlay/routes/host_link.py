@@ -44,7 +44,6 @@ from hushcast_runtime.transports.channel_writer import Writer
 
 STANDING_WITHIN = 30.0  # seconds from the link to what it says first
 ANSWER_WITHIN = 30.0  # seconds to an answer to what is on disk at once
-SILENT_FOR = 180.0  # seconds without a frame after which a host is away: it shows a sign of life every 120
 # What a host may bring. Its owner opens every message, and has other boxes at other hosts: who could keep it
 # busy would see which of these become slow.
 MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 1000.0
@@ -146,9 +145,10 @@ class HostLink:
         taken = 0
         bucket = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, trio.current_time())
         try:
-            with self._writer.scope, trio.move_on_after(SILENT_FOR) as silent:
+            silent_for = self._connector.manner.silent_for
+            with self._writer.scope, trio.move_on_after(silent_for) as silent:
                 while batch := await self._channel.receive():
-                    silent.deadline = trio.current_time() + SILENT_FOR
+                    silent.deadline = trio.current_time() + silent_for
                     messages = [frame.message for frame in batch if isinstance(frame, Forward)]
                     for frame in batch:
                         if isinstance(frame, TopCopies):

@@ -12,13 +12,14 @@ from hushcast_overlay.connector import Connector
 from hushcast_overlay.neighbourhood import Neighbourhood
 from hushcast_overlay.routes.host_link import HostLink
 from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.proof_of_work import MAX_INSIDE
 from hushcast_protocol.base.roster import Relay, Roster
 from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.frame_directions import decode_parcel_answer
 from hushcast_protocol.overlay.frames import ParcelFrame
-from hushcast_protocol.overlay.installations import PATIENCE_A_LEVEL, SealedBranch, seal_down, seal_through
+from hushcast_protocol.overlay.installations import SealedBranch, seal_down, seal_through
 from hushcast_protocol.overlay.leases import Instruction
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.environment import Environment
@@ -26,11 +27,6 @@ from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 MAX_DROPS = 16  # parcels being dropped at once; each takes a circuit
-ROUNDS = 3  # down the tree, and then twice one by one to those who were not reached
-# Seconds from the first confirmation of a round until the next one begins: a first contact. A branch in which
-# one relay is away answers after up to a minute, and those below it would not be told until then.
-ANSWER_WITHIN = 5.0
-
 
 Instruct = Callable[[RelayId], Instruction]
 Confirm = Callable[[set[RelayId]], None]
@@ -69,18 +65,20 @@ class Installer:
         done: set[RelayId] = set()
         full: set[RelayId] = set()
 
+        manner = self._connector.manner
+
         def note(others: trio.CancelScope | None, confirmed: set[RelayId]) -> None:
             if others is not None and confirmed:
-                others.deadline = min(others.deadline, trio.current_time() + ANSWER_WITHIN)
+                others.deadline = min(others.deadline, trio.current_time() + manner.next_round_after)
             done.update(confirmed)
             confirm(confirmed)
 
-        for attempt in range(ROUNDS):
+        for attempt in range(manner.rounds):
             missing = [relay for relay in waiting if relay not in done]
             if not missing or roster is None:
                 break
             shape = tree.only(missing) if attempt == 0 else Tree(dict.fromkeys(missing))
-            is_last = attempt == ROUNDS - 1
+            is_last = attempt == manner.rounds - 1
             by = host if host is not None and not is_last and host.is_open else None
             with trio.CancelScope() as others:
                 heard = partial(note, None if is_last else others)
@@ -106,7 +104,9 @@ class Installer:
             by = host.host.id
             roster = replace(roster, relays={**roster.relays, by: host.host})
         try:
-            branches = await self._env.compute(_seal, tree, instruct, roster, epoch, self._env.randomness, by)
+            branches = await self._env.compute(
+                _seal, tree, instruct, roster, epoch, self._env.randomness, self._connector.manner, by
+            )
         except Refusal as refusal:
             log.error("a tree cannot be installed", reason=refusal.reason)
             return
@@ -122,10 +122,11 @@ class Installer:
     async def _drop(
         self, tree: Tree, top: Relay, branch: SealedBranch, full: set[RelayId], host: HostLink | None
     ) -> set[RelayId]:
-        patience = PATIENCE_A_LEVEL * (1 + _levels(tree, top.id))
+        a_level = self._connector.manner.patience_a_level
+        patience = a_level * (1 + _levels(tree, top.id))
         try:
             if host is not None:
-                answer = await host.pass_on(branch.sealed, patience + PATIENCE_A_LEVEL)
+                answer = await host.pass_on(branch.sealed, patience + a_level)
             else:
                 answer = await self._connector.drop(
                     top, ParcelFrame(0, branch.sealed, None), decode_parcel_answer, patience, is_drawn=False
@@ -152,12 +153,13 @@ def _seal(
     roster: Roster,
     epoch: int,
     randomness: Randomness,
+    manner: Manner,
     host: RelayId | None,
 ) -> dict[RelayId, SealedBranch]:
     instructions = {relay: instruct(relay) for relay in tree.parents}
     if host is not None:
-        return seal_through(host, tree, instructions, roster, epoch, randomness)
-    return seal_down(tree, instructions, roster, epoch, randomness)
+        return seal_through(host, tree, instructions, roster, epoch, randomness, manner)
+    return seal_down(tree, instructions, roster, epoch, randomness, manner)
 
 
 def _levels(tree: Tree, relay: RelayId) -> int:

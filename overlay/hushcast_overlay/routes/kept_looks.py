@@ -18,13 +18,9 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.keeper_frames import AskKept
 from hushcast_protocol.overlay.kept_answers import last_epoch, windows
 from hushcast_runtime.carriers.carrier import Handover
-from hushcast_runtime.carriers.looks import EARLIEST, LATEST, Looked
+from hushcast_runtime.carriers.looks import Looked
 from hushcast_runtime.context import Context
 
-# Keepers of one look that answer; of one that is silent another is asked in its place. Where a fifth of the
-# relays lie that they have it, two deceive 16 looks of 10,000, three 3 to 5 (`benchmarks/look_model.py`).
-ASKED = 3
-ASKED_MORE = 2  # and so many where one alone does not show it: else half of the drops anew were its doing
 MAX_PRETENDED = 256  # probes that wait for their look; more are not looked for
 
 PlacesOf = Callable[[int, bytes], Places]
@@ -69,14 +65,16 @@ class KeptLooks:
         judged = epoch if epoch in windows(message.day) else last_epoch(message.day)
         places = self._places(message.day, trunk)
         left = self._env.sample(list(places), len(places))
+        manner = self._shards.manner
+        asked, more = manner.keepers_asked, manner.keepers_asked_more
         shown = missed = 0
-        while left and shown + missed < ASKED + (ASKED_MORE if missed == 1 else 0):
+        while left and shown + missed < asked + (more if missed == 1 else 0):
             self._counters.add("keepers_looked_at")
             keeper = left.pop()
             for kept in (await self._questions.ids({keeper: places[keeper]}, question)).values():
                 shown += message.id in kept.ids
                 missed += kept.lacks(message.id, judged)
-        return Looked(shown, missed, shown > 0 == missed or shown - missed >= ASKED)
+        return Looked(shown, missed, shown > 0 == missed or shown - missed >= asked)
 
     async def drop_anew(self, message: Message, handover: Handover, avoided: Collection[bytes]) -> None:
         """Drop it at as many origins as at first, others where there are any; raise `Refusal`."""
@@ -89,6 +87,7 @@ class KeptLooks:
             self._spawn(self._pretend, message, self._env.now())
 
     async def _pretend(self, message: Message, since: float) -> None:
-        await trio.sleep(self._env.uniform(EARLIEST, LATEST))
+        manner = self._shards.manner
+        await trio.sleep(self._env.uniform(manner.earliest_look, manner.latest_look))
         self._pretended -= 1
         await self.look(message, since)

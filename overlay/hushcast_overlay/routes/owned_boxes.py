@@ -37,13 +37,8 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
-FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between attempts to reach a host
-ATTACH_WITHIN = 10.0  # seconds after a start, or a link's end, in which boxes attach, each at its moment
 MAX_TOLD_LOST = 1_000_000  # messages that one host's word says gave way since it said so last
-AWAY_EPOCHS = 2  # epochs that the first host is away before the second is used
-SETTLED_EPOCHS = 2  # epochs since a link began, or a host was asked for the past, before it is judged
-AWAY_AT_FIRST = 0.0  # seconds likewise, while no tree leads to the box and nobody knows of it: two attempts
-ENDED_WITHIN = 60.0  # seconds that a link stays, for withdrawals, when the host was told that all is over
+AWAY_AT_FIRST = 0.0  # seconds until the second host is used while nobody knows of the box: two attempts
 
 
 class OwnedBoxes:
@@ -100,7 +95,7 @@ class OwnedBoxes:
         for relay in {*box.hosts.relays, *box.at}:
             if relay not in box.attended and (box.is_ended or self._has_to_do(box, route, relay)):
                 box.attended.add(relay)
-                delay = self._env.uniform(0.0, ATTACH_WITHIN) if resumed else 0.0
+                delay = self._env.uniform(0.0, self._shards.manner.attach_within) if resumed else 0.0
                 self._spawn(self._attend, name, box, route, relay, delay)
 
     async def hold(self, route: OverlayRoute, planned: TreeInstallation) -> bool:
@@ -156,7 +151,7 @@ class OwnedBoxes:
         if box is None or box.is_ended:
             return
         known = box.host(box.hosts.current)
-        settled = SETTLED_EPOCHS * self._calendar.epoch_seconds
+        settled = self._shards.manner.settled_epochs * self._calendar.epoch_seconds
         if known.link is None or trio.current_time() - known.link.asked_at < settled:
             return
         if known.is_to_bring(day):
@@ -201,7 +196,8 @@ class OwnedBoxes:
         self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId, delay: float
     ) -> None:
         """Keep a link to a host while the box has to do with it."""
-        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, self._env.randomness)
+        manner = self._shards.manner
+        backoff = Backoff(manner.first_pause, manner.longest_pause, self._env.randomness)
         await trio.sleep(delay)
         while self._has_to_do(box, route, relay):
             await self._remainders.give_up(name, box, route, relay)
@@ -212,9 +208,11 @@ class OwnedBoxes:
             began = self._env.elapsed()
             await self._visit(name, box, route, relay)
             pause = backoff.next()
-            if self._env.elapsed() - began > LONGEST_PAUSE:
+            if self._env.elapsed() - began > manner.longest_pause:
                 backoff.reset()
-                pause = self._env.uniform(0.0, ATTACH_WITHIN)  # others' links may have ended with this one
+                pause = self._env.uniform(
+                    0.0, self._shards.manner.attach_within
+                )  # others' links may have ended with this one
             with trio.move_on_after(pause if self._is_wanted(box, route, relay) else 0.0):
                 await box.retry.wait()
         box.attended.discard(relay)
@@ -345,7 +343,7 @@ class OwnedBoxes:
         else:
             box.host(relay).has_forgotten = True
             await self._records.keep_box(name, box)
-            await trio.sleep(ENDED_WITHIN)
+            await trio.sleep(self._shards.manner.ended_within)
         link.end()
 
     async def _note_failure(
@@ -364,7 +362,8 @@ class OwnedBoxes:
     def _patience(self, box: RouteBox, route: OverlayRoute) -> float:
         """Return the seconds that the first host is away before the second is used."""
         is_known = any(planned.nodes for planned in route.towards(box.seed))
-        return AWAY_EPOCHS * self._calendar.epoch_seconds if is_known else AWAY_AT_FIRST
+        away = self._shards.manner.away_epochs * self._calendar.epoch_seconds
+        return away if is_known else AWAY_AT_FIRST
 
     async def _use(self, name: bytes, box: RouteBox, route: OverlayRoute, hosts: HostList) -> None:
         """Keep which hosts there are, and which is in use."""

@@ -14,15 +14,9 @@ from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.coverage import form_of, ways
 from hushcast_protocol.overlay.installations import ListedRoot
-from hushcast_runtime.carriers.carrier import PROBED_OFTEN, Probing
+from hushcast_runtime.carriers.carrier import Probing, probed_often
 from hushcast_runtime.context import Context
 
-# Probes a day of a subscription where keepers have what is lost on the way: of a hundred relays nine of ten
-# that lose everything are found in some eight days, by half as many in sixteen (`benchmarks/coverage_model`).
-PROBES_A_DAY = 24.0
-# The same of a daemon that runs a relay, whoever keeps: rosters list when it is up, and who knows the topic
-# sees when its probes come. Two name it within 60 days in none of 60 cases (`benchmarks/seen_probes_model`).
-PROBES_OF_RELAYS = 2.0
 PROBE_WITHIN = 300.0  # seconds after which a probe is lost: time for a restart, or for some detours
 
 
@@ -73,8 +67,9 @@ class Probes:
     def probing(self) -> Probing:
         """How routes are probed: seldom, and without reports, where keepers show what was published."""
         keeps = self._shards.keeping.keepers > 0
-        often = PROBES_A_DAY if keeps else PROBED_OFTEN.a_day
-        return Probing(PROBES_OF_RELAYS if self._hides_relay else often, reports=not keeps)
+        manner = self._shards.manner
+        often = manner.probes_a_day if keeps else probed_often(manner).a_day
+        return Probing(manner.probes_of_relays if self._hides_relay else often, reports=not keeps)
 
     async def send(self, route: OverlayRoute, message: Message) -> bool:
         """Drop a probe for a route; return whether an origin took it. Raises `Refusal` as `Dropper.drop`."""

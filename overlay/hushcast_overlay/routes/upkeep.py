@@ -12,7 +12,7 @@ from functools import partial
 
 import trio
 
-from hushcast_overlay.routes.installer import ANSWER_WITHIN, Installer
+from hushcast_overlay.routes.installer import Installer
 from hushcast_overlay.routes.owned_boxes import OwnedBoxes
 from hushcast_overlay.routes.route import ListedEnd, OverlayRoute, TreeInstallation
 from hushcast_overlay.routes.route_records import RouteRecords
@@ -29,12 +29,10 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
-FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt where no relay confirmed
 ASK_WITHIN = 30.0  # seconds after a restart that old trees wait for the rosters missed
 # Seconds from a top relay's word until messages are said to come, where others have not answered: by then
 # those that are there were told twice. For one that is away a minute may be waited.
-OTHERS_WITHIN = 2 * ANSWER_WITHIN
-RESUME_WITHIN = 10.0  # seconds after a restart in which relays are told what is missing, each at its moment
+OTHERS_WITHIN = 10.0
 
 
 class TreeUpkeep:
@@ -67,7 +65,7 @@ class TreeUpkeep:
             await self._resume(route)
         mending = self._next_mending()
         longest = self._longest_pause()
-        backoff = Backoff(FIRST_PAUSE, longest, self._env.randomness)
+        backoff = Backoff(self._shards.manner.first_pause, longest, self._env.randomness)
         while True:
             mends = self._env.now() >= mending
             if mends:
@@ -127,7 +125,7 @@ class TreeUpkeep:
         if self._is_told(route):
             route.ready.set()
         await self._shards.fresh(ASK_WITHIN)
-        await trio.sleep(self._env.uniform(0.0, RESUME_WITHIN))
+        await trio.sleep(self._env.uniform(0.0, self._shards.manner.retell_within))
 
     def _today(self) -> int:
         return self._calendar.day(self._env.now())
@@ -195,7 +193,7 @@ class TreeUpkeep:
         return max(0.0, min([mending, *(look for look in looks if look > now)]) - now)
 
     def _longest_pause(self) -> float:
-        return min(LONGEST_PAUSE, self._calendar.lead)
+        return min(self._shards.manner.longest_pause, self._calendar.lead)
 
     async def _plan(self, route: OverlayRoute, day: int, number: int) -> None:
         planned = await self._trees.plan(route, day, number)

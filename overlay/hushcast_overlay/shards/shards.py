@@ -20,6 +20,7 @@ from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.keeping_rule import KeepingRule
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.roster import Network, Relay
 from hushcast_protocol.base.sharding import Sharding, sharding_for
@@ -218,6 +219,11 @@ class Shards:
     def wire(self) -> NetworkWire | None:
         """What the network speaks, as far as anybody told."""
         return self._rosters.wire
+
+    @property
+    def manner(self) -> Manner:
+        """How this daemon shows itself where it says no name."""
+        return self._rosters.manner
 
     def check_relays(self) -> None:
         """Raise `Refusal` while no relay is known of, so that nothing can be subscribed to."""

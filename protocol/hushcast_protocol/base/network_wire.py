@@ -10,6 +10,7 @@ from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, warning
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.wire import Counter, Lasting
 from hushcast_protocol.base.wires import NETWORK, OtherWire, WireNumber, WireRange
 
@@ -38,6 +39,11 @@ class NetworkWire:
     def nearest(self) -> int:
         """What is next to it of all that this program speaks: for questions whether that is still so."""
         return min(max(self.now, wires.spoken().lowest), wires.spoken().highest)
+
+    @property
+    def manner(self) -> Manner:
+        """How ends without a name show themselves in it, as far as this program speaks it."""
+        return wires.table().translation(self.nearest).manner
 
     @property
     def is_left_behind(self) -> bool:

@@ -1,4 +1,4 @@
-"""Translations: what a wire says otherwise than the newest, whose kinds are all that the program knows.
+"""Translations: what a wire says and does otherwise than the newest, whose kinds are all that is known.
 
 A translation is of one wire, whole, and goes when that wire does. Kinds are told apart by their tags, so a
 kind that changes gets a tag of its own.
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.manner import NEWEST, Manner
 from hushcast_protocol.base.wire import Wire, decoder, encode
 
 Translate = Callable[[Any], Wire | None]
@@ -25,17 +26,19 @@ _text: Callable[[msgspec.Raw], str] = msgspec.msgpack.Decoder(str).decode
 class Translation:
     """Between one wire and the newest."""
 
-    __slots__ = ("_down", "_up")
+    __slots__ = ("_down", "_up", "manner")
 
     def __init__(
         self,
         up: Mapping[type[Wire], Translate],
         down: Mapping[type[Wire], Translate],
+        manner: Manner = NEWEST,
     ) -> None:
         """`up` is by kinds that this wire has and the newest has not; `down` is the other way round.
 
-        Kinds that are named in neither are the same in both.
+        Kinds that are named in neither are the same in both. `manner` is this wire's.
         """
+        self.manner = manner
         self._down = dict(down)
         self._up: dict[str, Callable[[bytes], Wire | None]] = {_tag_of(kind): _refuse for kind in down}
         self._up |= {_tag_of(kind): _reader(kind, translate) for kind, translate in up.items()}

@@ -19,6 +19,7 @@ import trio
 
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.content.messages import Message
@@ -57,10 +58,9 @@ class Probing(NamedTuple):
     """Whether they report what came: needed where a subscriber learns what it lacks from others alone."""
 
 
-# Of each subscription, where what is lost is lost for good: who loses messages is found within hours.
-PROBES_AN_EPOCH = 24.0
-PROBED_OFTEN = Probing(PROBES_AN_EPOCH * EPOCHS_A_DAY, reports=True)
-"""Where what was published can be had from nobody but who brings it."""
+def probed_often(manner: Manner) -> Probing:
+    """Return how, where what was published can be had from nobody but who brings it."""
+    return Probing(manner.probes_an_epoch * EPOCHS_A_DAY, reports=True)
 
 
 class RoutedInterest(Protocol):
@@ -170,6 +170,10 @@ class Carrier(Protocol):
     @property
     def calendar(self) -> Calendar:
         """The network's epochs and days."""
+
+    @property
+    def manner(self) -> Manner:
+        """How ends without a name show themselves in the wire of the network."""
 
     @property
     def probing(self) -> Probing:

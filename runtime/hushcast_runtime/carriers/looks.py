@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-EARLIEST, LATEST = 300.0, 1200.0  # seconds from a drop to the look: keepers have it by then
-
 
 class Looked(NamedTuple):
     """What those who were asked say of a message."""

@@ -18,11 +18,11 @@ import trio.testing
 from hushcast_local.outbox import OutboxPublication
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_protocol.overlay.tree import Tree
-from hushcast_runtime.carriers.carrier import PROBES_AN_EPOCH
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_runtime.wording import counted
 from hushcast_testnet.inventory import CarrierName
@@ -84,7 +84,7 @@ class _Simulation(SimulatedRun):
             scenario.seed,
             BEGIN,
             scenario.traces,
-            PROBES_AN_EPOCH if scenario.read_probes else probes,
+            NEWEST.probes_an_epoch if scenario.read_probes else probes,
             call_at,
         )
         super().__init__(scenario, progress, self._simulated.env)
