@@ -67,10 +67,11 @@ CHANGED_BESIDES = {
         )
     ],
     ANSWERS: [
+        ("VERSION = 2\n", "VERSION = 3\n"),
         (
             '    receipt: Literal["accepted", "queued"] = "accepted"\n',
             '    receipt: Literal["accepted", "queued"] = "accepted"\n    later: str = "said since"\n',
-        )
+        ),
     ],
 }
 ADDED = {

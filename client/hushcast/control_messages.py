@@ -23,6 +23,8 @@ from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 
 VERSION = 2
 """Of what is said: 1 was one request a connection."""
+OLDEST = 2
+"""The oldest version that this program speaks besides."""
 
 MAX_LINE = 2 * MAX_PAYLOAD  # bytes to the daemon; a payload in base64 takes four thirds of its size
 MAX_ANSWER = 16 * MAX_PAYLOAD  # bytes to the application; in JSON a payload may take six times its size
@@ -50,9 +52,20 @@ def is_handle(text: str) -> bool:
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="op", tag="hello"):
-    """The first line from either end; what else a later version says in it is passed over."""
+    """The first line from either end; what else a later version says in it is passed over.
+
+    An application says the newest and the oldest version that it speaks; a daemon the one that both use.
+    """
 
     version: int = VERSION
+    oldest: int | msgspec.UnsetType = OLDEST if OLDEST < VERSION else msgspec.UNSET
+    """Where it is not said, that version alone."""
+
+    def chosen(self) -> int | None:
+        """Return the newest version that this program and who says this speak; `None`: there is none."""
+        newest, oldest = min(self.version, VERSION), self.oldest
+        least = self.version if oldest is msgspec.UNSET else oldest
+        return newest if newest >= max(least, OLDEST) else None
 
 
 class PublishRequest(StrictRequest, frozen=True, tag_field="op", tag="publish", omit_defaults=True):

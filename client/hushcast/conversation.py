@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hushcast.control_messages import (
+    OLDEST,
     VERSION,
     Answer,
     FailureAnswer,
@@ -31,13 +32,13 @@ AnswerT = TypeVar("AnswerT")
 
 
 def check_hello(line: bytes) -> None:
-    """Raise `OtherVersion` unless a daemon's first line has this version, or `Refusal` where too many are."""
+    """Raise `OtherVersion` unless a daemon's first line has one of ours; `Refusal` where too many are."""
     told = ""
     try:
         answer = decode_answer(line)  # first: any object passes for a hello
     except DecodeError:
         with suppress(DecodeError):
-            if decode_hello(line).version == VERSION:
+            if OLDEST <= decode_hello(line).version <= VERSION:
                 return
     else:
         if isinstance(answer, FailureAnswer):

@@ -80,32 +80,32 @@ class ControlServer:
 
     async def _converse(self, lines: Lines) -> None:
         try:
-            if not await self._greet(lines):
+            if (version := await self._greet(lines)) is None:
                 return
             with self._counted():
-                await lines.write(encode_line(Hello()))
+                await lines.write(encode_line(Hello(version)))
                 await Conversation(lines, self._requests, self._counters).run()
         except DecodeError as error:
             await lines.write(encode_line(FailureAnswer("usage", str(error))))
         except Refusal as refusal:
             await lines.write(encode_line(FailureAnswer("refused", refusal.reason)))
 
-    async def _greet(self, lines: Lines) -> bool:
-        """Read the first line; return false if the application left, or was evicted because it sent none."""
+    async def _greet(self, lines: Lines) -> int | None:
+        """Return the version to speak; `None` where the application left, or was evicted: it sent none."""
         try:
             with self._silent.place(HELLO_WITHIN):
                 line = await lines.read()
         except TransportError:
-            return False
+            return None
         if line is None:
-            return False
+            return None
         try:
-            version = decode_hello(line).version
+            hello = decode_hello(line)
         except DecodeError:
             raise DecodeError(f"the first line is {encode_line(Hello()).decode()}") from None
-        if version != VERSION:
-            raise DecodeError(f"the daemon speaks version {VERSION}, the application version {version}")
-        return True
+        if (version := hello.chosen()) is None:
+            raise DecodeError(f"the daemon speaks version {VERSION}, the application version {hello.version}")
+        return version
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
