@@ -67,8 +67,8 @@ def made() -> bytes:
     return empty_letter(RULES, SECOND, WAYBILL_OF_ALL.name, DUE, DRAW)
 
 
-def second(*, is_shown: bool = True) -> LetterSecond:
-    desk = LetterSecond(RULES, SECOND.id, KEYS[1], {THIRD.id})
+def second(*, is_shown: bool = True, first: int = DUE) -> LetterSecond:
+    desk = LetterSecond(RULES, SECOND.id, KEYS[1], {THIRD.id}, first)
     if is_shown:
         desk.show(WAYBILL_OF_ALL.sealed, DUE)
     return desk
@@ -83,8 +83,12 @@ def passed(*letters: bytes) -> list[MarkedLetter]:
     return [marked for _, marked in onward]
 
 
+def third(first: int = DUE - 1) -> LetterThird:
+    return LetterThird(RULES, THIRD.id, KEYS[2], first)
+
+
 def found(letter: MarkedLetter) -> LetterFind:
-    desk = LetterThird(RULES, THIRD.id, KEYS[2])
+    desk = third()
     desk.take(letter, DUE)
     (content,) = desk.end_round(DUE, DRAW)
     return content
@@ -223,6 +227,15 @@ def test_a_second_takes_a_letter_once_when_it_is_due_and_by_a_waybill_that_was_s
         second(is_shown=False).take(letters[0], DUE)
 
 
+def test_after_a_start_no_letter_is_taken_that_may_have_been_taken_before() -> None:
+    letter = at_second(b"m")
+    (marked,) = passed(letter)
+    for desk, handed in ((second(first=DUE + 1), letter), (third(DUE + 1), marked)):
+        with pytest.raises(Refusal, match="day"):
+            desk.take(handed, DUE + 1)
+    second(first=DUE + 1).take(at_second(due=DUE + 1), DUE + 1)
+
+
 def test_five_letters_of_a_waybill_pass_a_round_whoever_makes_them() -> None:
     desk = second()
     for _ in range(PASSED_A_ROUND):
@@ -249,13 +262,13 @@ def test_a_waybill_that_nobody_names_for_a_day_is_to_be_shown_again() -> None:
 
 def test_a_third_takes_a_letter_once() -> None:
     (marked,) = passed(at_second(b"m"))
-    desk = LetterThird(RULES, THIRD.id, KEYS[2])
+    desk = third()
     desk.take(marked, DUE)
     for again in (marked, replace(marked, mark=DRAW(32))):
         with pytest.raises(AuthenticationError, match="seen before"):
             desk.take(again, DUE + 1)
     with pytest.raises(Refusal, match="day"):
-        LetterThird(RULES, THIRD.id, KEYS[2]).take(marked, DUE + LATE_FOR + 1)
+        third().take(marked, DUE + LATE_FOR + 1)
 
 
 @pytest.mark.parametrize("size", [0, 1, 31, 48, WAYBILL, CONTENT, size_at(Stage.SECOND), LETTER])
@@ -266,4 +279,4 @@ def test_whatever_a_stranger_hands_in_is_an_error_of_his(size: int) -> None:
         second().show(DRAW(size), DUE)
     if size != CONTENT:
         with pytest.raises(PeerError):
-            LetterThird(RULES, THIRD.id, KEYS[2]).take(MarkedLetter(DUE, DRAW(32), DRAW(size)), DUE)
+            third().take(MarkedLetter(DUE, DRAW(32), DRAW(size)), DUE)

@@ -85,6 +85,13 @@ def test_kept_chains_name_fewer_than_fresh_ones_and_a_porter_that_is_told_leaves
     assert told.candidates < 0.85 * sealed.candidates
 
 
+@pytest.mark.parametrize("is_told", [False, True])
+def test_colluders_weigh_candidates_rightly(is_told: bool) -> None:
+    """With wrong weights they would find the author more or less often than they expect to."""
+    outcome = kept_chains(CollusionScene(40, 24, 4, 0.3, 300, is_third_told=is_told))
+    assert outcome.on_author == pytest.approx(outcome.on_author_expected, rel=0.01)
+
+
 def test_without_colluders_everybody_stays_a_candidate_and_without_cover_nobody() -> None:
     outcome = kept_chains(CollusionScene(100, 48, 4, 0.0, 1))
     assert (outcome.named, outcome.candidates) == (0.0, pytest.approx(100.0))

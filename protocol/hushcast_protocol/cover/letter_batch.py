@@ -17,7 +17,12 @@ MAX_LETTERS_REMEMBERED = 250_000  # letters; 10,000 daemons on lists of 8 are 22
 class LetterBatch(Generic[T]):
     """Letters that wait for the end of a round, and digests of those that came lately."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int) -> None:
+        """`first` is the first round whose letters it takes, after a start the next one.
+
+        What came before a start is forgotten, and whoever sent it again would see where it comes out.
+        """
+        self._first = first
         self._seen: dict[bytes, int] = {}
         self._held: list[T] = []
 
@@ -34,7 +39,7 @@ class LetterBatch(Generic[T]):
 
     def check_due(self, due: int, now: int) -> None:
         """Raise `Refusal`: "day" where a letter is not due or too late, "quota" where too many came."""
-        if not due <= now <= due + LATE_FOR:
+        if due < self._first or not due <= now <= due + LATE_FOR:
             raise Refusal("day")
         if len(self._seen) >= MAX_LETTERS_REMEMBERED:
             raise Refusal("quota")

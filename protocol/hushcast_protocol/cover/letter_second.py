@@ -39,14 +39,15 @@ class LetterSecond:
     """One relay as a second."""
 
     def __init__(
-        self, rules: CoverRules, relay: RelayId, key: ParcelKey, thirds: Collection[RelayId]
+        self, rules: CoverRules, relay: RelayId, key: ParcelKey, thirds: Collection[RelayId], first: int
     ) -> None:
+        """`first` is the first round whose letters it takes: the next, after a start."""
         self._rules = rules
         self._relay = relay
         self._key = key
         self._thirds = thirds
         self._shown: dict[bytes, _Shown] = {}
-        self._batch: LetterBatch[tuple[RelayId, MarkedLetter]] = LetterBatch()
+        self._batch: LetterBatch[tuple[RelayId, MarkedLetter]] = LetterBatch(first)
 
     def show(self, sealed: bytes, now: int) -> None:
         """Take a waybill from a porter; once more is as well.

@@ -14,11 +14,12 @@ from hushcast_protocol.cover.letters import Stage, bond_of
 class LetterThird:
     """One relay as a third."""
 
-    def __init__(self, rules: CoverRules, relay: RelayId, key: ParcelKey) -> None:
+    def __init__(self, rules: CoverRules, relay: RelayId, key: ParcelKey, first: int) -> None:
+        """`first` is the first round whose letters it takes: the next, after a start."""
         self._rules = rules
         self._relay = relay
         self._key = key
-        self._batch: LetterBatch[LetterFind] = LetterBatch()
+        self._batch: LetterBatch[LetterFind] = LetterBatch(first)
 
     def take(self, letter: MarkedLetter, now: int) -> None:
         """Take a letter from a second, and hold it until the end of the round.

@@ -48,6 +48,10 @@ class CollusionOutcome:
     """Share of authors, 0 to 1."""
     candidates: float
     """Median over authors of the effective number of users who may be it."""
+    on_author: float
+    """Mean of the probability that colluders give the author."""
+    on_author_expected: float
+    """What they expect of that by their own probabilities; the two agree where those are right."""
 
 
 class _Draw:
@@ -103,19 +107,20 @@ class _Draw:
 def kept_chains(scene: CollusionScene) -> CollusionOutcome:
     """Play chains as daemons keep them."""
     chance = random.Random(scene.seed)  # noqa: S311 - a simulation, no secrets
-    named, sets = 0, []
+    named, sets, given, expected = 0, [], 0.0, 0.0
     for _ in range(scene.draws):
         draw = _Draw(scene, chance)
         for author in draw.chains:
             weight, others = draw.weights(author)
-            if math.isinf(weight):
-                named += 1
-                sets.append(1.0)
-                continue
-            total = weight + sum(count * each for count, each in others)
-            named += weight > _NAMED * total
-            sets.append(_effective(total, [(1, weight), *others]))
-    return CollusionOutcome(named / len(sets), median(sets))
+            is_named = math.isinf(weight)
+            weights = [(1, 1.0)] if is_named else [(1, weight), *others]
+            total = sum(count * each for count, each in weights)
+            shares = [(count, each / total) for count, each in weights]
+            named += shares[0][1] > _NAMED
+            given += shares[0][1]
+            expected += sum(count * share**2 for count, share in shares)
+            sets.append(_effective(shares))
+    return CollusionOutcome(named / len(sets), median(sets), given / len(sets), expected / len(sets))
 
 
 def fresh_chains(scene: CollusionScene, letters: int) -> float:
@@ -150,12 +155,8 @@ def plain_publications(users: int, trials: int, seed: int = 1) -> float:
     return float(median(needed))
 
 
-def _effective(total: float, weights: list[tuple[int, float]]) -> float:
-    entropy = 0.0
-    for count, weight in weights:
-        share = weight / total
-        entropy -= count * share * math.log2(share)
-    return 2**entropy
+def _effective(shares: list[tuple[int, float]]) -> float:
+    return 2 ** -sum(count * share * math.log2(share) for count, share in shares)
 
 
 def _share(relays: frozenset[RelayId], bad: frozenset[RelayId]) -> float:

@@ -95,10 +95,10 @@ class CoveredNetwork:
         lists = CoverLists.drawn(self.rules, self._draw(32), self._relays)
         for relay in lists.seconds:
             own = self._relays[relay]
-            own.second = LetterSecond(self.rules, relay, own.key, lists.thirds)
+            own.second = LetterSecond(self.rules, relay, own.key, lists.thirds, _FIRST_ROUND)
         for relay in lists.thirds:
             own = self._relays[relay]
-            own.third = LetterThird(self.rules, relay, own.key)
+            own.third = LetterThird(self.rules, relay, own.key, _FIRST_ROUND)
             own.receipts = ReceiptList(self._draw)
         self.first = self.round = _FIRST_ROUND
         self.daemons = [self._daemon(lists) for _ in range(daemons)]

@@ -43,9 +43,11 @@ def _probed(width: int, is_key_known: bool, draw: Randomness) -> tuple[list[int]
     porter, second, *thirds = (Relay(draw(32), address, key.public(), 0) for key in keys)
     own = draw(1)[0] % width
     waybill = Waybill.drawn(_RULES, second, thirds[own].id, draw)
-    desk = LetterSecond(_RULES, second.id, keys[1], [one.id for one in thirds])
+    desk = LetterSecond(_RULES, second.id, keys[1], [one.id for one in thirds], _NOW)
     desk.show(waybill.sealed, _NOW)
-    desks = {one.id: LetterThird(_RULES, one.id, key) for one, key in zip(thirds, keys[2:], strict=True)}
+    desks = {
+        one.id: LetterThird(_RULES, one.id, key, _NOW) for one, key in zip(thirds, keys[2:], strict=True)
+    }
     known = waybill if is_key_known else Waybill(waybill.sealed, waybill.third, WaybillKey.draw(draw))
     made = []
     for third in thirds:
