@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from hushcast import control_messages
+from hushcast import handles
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.content.attributes import MAX_FRACTION
 
@@ -68,7 +68,7 @@ def sealed_payload(
     data = data_of(payload)
     if purposes is None:
         return data, tags
-    if control_messages.is_handle(topic):
+    if handles.is_handle(topic):
         raise UsageError("what is sealed for purposes is published by the topic's link, not by a handle")
     sealed, own = purposes.seal(data, topic)
     return sealed, {*own, *tags}

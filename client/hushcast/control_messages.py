@@ -10,7 +10,6 @@ the number of its request. A request ends with one last line: an answer, or `Fai
 from __future__ import annotations
 
 import base64
-import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -36,19 +35,6 @@ Cursor = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """A message's place in the inbox of one subscription, from 1; 0 is before all."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_WINDOW)]
 Token = Annotated[bytes, msgspec.Meta(min_length=1, max_length=MAX_TOKEN)]
-
-
-_HANDLE = re.compile(r"%[0-9a-f]{8}\Z")  # no letter of it means anything to a shell
-
-
-def handle_of(name: bytes) -> str:
-    """Return the handle of the subscription with this name, 4 bytes or more that are random."""
-    return f"%{name[:4].hex()}"
-
-
-def is_handle(text: str) -> bool:
-    """Tell whether a text in a topic's place is a handle."""
-    return _HANDLE.match(text) is not None
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="op", tag="hello"):

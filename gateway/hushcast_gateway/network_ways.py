@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from hushcast.control_messages import is_handle
+from hushcast.handles import is_handle
 from hushcast.keys import read_link
 from hushcast_gateway.network_reader import NetworkSubscription
 from hushcast_gateway.settings import GatewaySettings, NetworkTopicsSection

@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from hushcast.control_messages import handle_of
+from hushcast.handles import handle_of
 from hushcast_local.inbox import Inbox
 from hushcast_local.inbox_records import NAME_SIZE, erase_others
 from hushcast_local.prober import Prober

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import trio
 
-from hushcast.control_messages import handle_of
+from hushcast.handles import handle_of
 from hushcast_local.inbox import Inbox
 from hushcast_local.inbox_records import NAME_SIZE
 from hushcast_local.recent_messages import RecentMessages

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hushcast.control_messages import is_handle
+from hushcast.handles import is_handle
 from hushcast_local.subscription import LocalSubscription
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.content.predicates import Predicate, parse_where

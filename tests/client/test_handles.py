@@ -6,7 +6,7 @@ import pytest
 from world import World
 
 import hushcast
-from hushcast import control_messages
+from hushcast import handles
 
 FAMILY = hushcast.new_link("family", private=True)
 FIRES = hushcast.new_link("fires", ["kind"])
@@ -14,7 +14,7 @@ FIRES = hushcast.new_link("fires", ["kind"])
 
 async def handle_of(daemon: hushcast.Daemon, topic: str, where: str = "") -> str:
     (found,) = [one for one in await daemon.subscriptions() if (one.topic, one.where) == (topic, where)]
-    assert control_messages.is_handle(found.handle)
+    assert handles.is_handle(found.handle)
     return found.handle
 
 

@@ -17,6 +17,7 @@ from hushcast_overlay.routes.ready_connections import ReadyConnections
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.keeping_rule import KeepingRule
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
@@ -52,7 +53,7 @@ class SilentChannel:
 class OneNeighbourhood:
     """Where a daemon drops: all relays, as `Connector` and `Shards` show them to it."""
 
-    keeping, today = KeepingRule(6), 0
+    keeping, today, manner = KeepingRule(6), 0, NEWEST
 
     def __init__(self, kills_honest: bool) -> None:
         self.kills_honest = kills_honest

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import trio
 
-from hushcast.control_messages import is_handle
+from hushcast.handles import is_handle
 from hushcast.keys import checked_link, read_link
 from hushcast.secret_files import read_all
 from hushcast_cli.output import note

@@ -12,11 +12,11 @@ KEY_FILES = ("identity.key", "service.key", "parcel.key", "filter.key")
 """In a relay's state directory, in the order of `Identity`."""
 RECORDS_OF_IDENTITY = (
     *("lease", "tombstone", "parcel", "label", "intake", "routed", "spool", "spool-body", "work"),
-    *("shard-part", "box", "sought", "kept", "kept-body", "kept-gave-way"),
+    *("shard-part", "box", "sought", "kept", "kept-body", "kept-gave-way", "there"),
 )
 """Kinds of records that mean nothing to a relay of another name: what it routes, and what is on its way.
 
-So are its shards: others are in those.
+So are its shards: others are in those. And when it was there would tie the names.
 """
 RECORDS_OF_ADDRESS = ("address",)
 """Kinds of records that belong to an onion service's key."""
