@@ -26,12 +26,14 @@ from hushcast_overlay.relay.keepers.inquiries import Inquiries
 from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
 from hushcast_overlay.relay.kept_links import KeptLinks
 from hushcast_overlay.relay.lease_store import LeaseStore
+from hushcast_overlay.relay.missed_trees import MissedTrees
 from hushcast_overlay.relay.moved_messages import MovedMessages
 from hushcast_overlay.relay.next_hops import NextHops
 from hushcast_overlay.relay.parcels import Parcels
 from hushcast_overlay.relay.peers import OwnRelay, Peers
 from hushcast_overlay.relay.placement import SpoolPlacement
 from hushcast_overlay.relay.strangers import Strangers
+from hushcast_overlay.relay.times_there import TimesThere
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
@@ -59,6 +61,7 @@ class RelayRole:
     incoming: IncomingConnections
     kept_links: KeptLinks
     candidates: CandidateLists
+    there: TimesThere
     kept: KeptMessages
     hand_ins: HandIns
     boxes: KeptBoxes
@@ -72,6 +75,7 @@ class RelayRole:
         """Read back leases, and take up the messages that a restart interrupted."""
         await self.leases.load()
         await self.parcels.load()
+        await self.there.load()
         await self.kept.load()
         await self.sought.load()
         await self.forwarding.load()
@@ -86,12 +90,13 @@ class RelayRole:
         self.forwarding.begin_epoch()
         self.inquiries.look()
         if is_certain:
-            self.kept.begin_epoch()
+            self.there.begin_epoch()
             await self.leases.lapse()
             await self.parcels.lapse()
             await self.forwarding.lapse()
             await self.boxes.lapse()
             await self.kept.lapse()
+            self.there.lapse()
 
 
 def make_relay(
@@ -120,7 +125,8 @@ def make_relay(
     def take_for_boxes(messages: list[Message], child: bytes) -> Awaitable[list[int]]:
         return forwarding.take(messages, child, only=is_box)
 
-    kept = KeptMessages(relay, candidates, shards.calendar, context)
+    there = TimesThere(shards.calendar, context)
+    kept = KeptMessages(relay, candidates, shards.calendar, there, context)
     own = OwnRelay(HopPlaces(leases, shards), take_forwards, kept.take, take_parcel)
     peers = Peers(identity.seed, connector, spool, detours, own, context)
     placing = SpoolPlacement(spool, detours, router, env, counters)
@@ -133,7 +139,7 @@ def make_relay(
     hand_ins = HandIns(relay, candidates, kept, spool, next_hops, context)
     questions = KeeperQuestions(connector, context, relay, kept.answer)
     inquiries = Inquiries(sought, candidates, questions, spool, next_hops, hand_ins, context)
-    drops = Drops(profile, forwarding, hand_ins, spool, context)
+    drops = Drops(profile, forwarding, hand_ins, spool, MissedTrees(relay, shards, there), context)
     kept_links = KeptLinks(leases, peers, shards.calendar, context)
     moved = MovedMessages(leases, router, spool, next_hops, context)
     lease_came, box_came = _hearers(kept_links, drops, moved)
@@ -148,7 +154,7 @@ def make_relay(
     owners = Owners(boxes, box_links, requests, strangers, context)
     incoming = IncomingConnections(identity.seed, connector, shards, peers, strangers, owners, children)
     own_parts = (relay, leases, peers, forwarding, drops, parcels, admission)
-    around = (incoming, kept_links, candidates, kept, hand_ins)
+    around = (incoming, kept_links, candidates, there, kept, hand_ins)
     return RelayRole(*own_parts, *around, boxes, box_links, host_word, moved, sought, inquiries)
 
 

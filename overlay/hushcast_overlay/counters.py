@@ -12,7 +12,7 @@ OVERLAY_COUNTERS = {
     "messages_routed_late": "drops sent to a next hop as a lease came after them, once for each such hop",
     "messages_expired": "messages given up because their day was over",
     "messages_detoured": "messages handed to another relay: the next hop was away, full or did not know them",
-    "drops_handed_on": "drops handed to another relay, as no lease led on from here",
+    "drops_handed_on": "drops handed to another relay, as leases lacked here, or may lack",
     "messages_lost_detour": "messages given up: no relay tried in turn knew their trees, or led on",
     "messages_without_lease": "messages whose leases ended before they were sent",
     "messages_moved": "messages that waited for a host and went on to where their leases lead now",

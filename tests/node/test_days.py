@@ -9,6 +9,7 @@ from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, Ear, Node, Small
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, make_topic
+from hushcast_protocol.overlay.late_routes import WAIT
 
 
 async def publish_until(net: SmallNetwork, moment: float, every: float, by: Node) -> list[bytes]:
@@ -208,6 +209,38 @@ async def test_in_a_network_that_grows_fast_no_newcomer_loses_what_is_dropped_at
             await net.drop_at(newcomers[number % 4], ONE, Content(payload))
         await assert_each_once(ear, payloads)
         assert net.count("drops_handed_on") == len(payloads)
+        # A lease of another's says nothing of the first one's, and nobody is told again.
+        await trio.sleep(WAIT)
+        other = await net.clients[1].listen()
+        ear.heard.clear()
+        payloads = [b"%d, for both" % number for number in range(16)]
+        for number, payload in enumerate(payloads):
+            await net.drop_at(newcomers[number % 4], ONE, Content(payload))
+        for one in (ear, other):
+            await assert_each_once(one, payloads)
+
+
+@pytest.mark.slow
+async def test_who_was_away_when_one_was_told_of_has_other_leases_and_loses_nothing() -> None:
+    async with small_network(relays=6) as net:
+        away = net.relays[0]
+        await away.stop()
+        ear = await net.clients[0].listen()
+        await trio.sleep(2 * EPOCH_SECONDS)
+        await away.start()
+        other = await net.clients[1].listen()
+        assert net.leases()[away.name] == 1
+        payloads = [b"%d" % number for number in range(8)]
+        for payload in payloads:
+            await net.drop_at(away, ONE, Content(payload))
+        for one in (ear, other):
+            await assert_each_once(one, payloads)
+        assert away.count("drops_handed_on") == len(payloads)
+        there = net.relays[1]
+        await net.drop_at(there, ONE, Content(b"last"))
+        for one in (ear, other):
+            await assert_each_once(one, [*payloads, b"last"])
+        assert there.count("drops_handed_on") == 0
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ often, and for how long, `detour_pace` says. A lease whose next hop keeps saying
 is pruned (threat model, rows 7 and 10).
 
 A drop that no lease leads on from here is handed on to a random relay, to up to three in turn, with the trunk
-among the tokens that it enters by: this relay may have been away when a tree was told, or be new.
+among the tokens that it enters by: this relay may have been away when a tree was told, or be new. Where it
+knows that it was (`missed_trees`), it hands on also what leases of others lead on.
 
 Either goes to relays that were listed before the day's trees were told, if there are any: others may have no
 lease, either.
@@ -144,7 +145,7 @@ class Detours:
         return HopMessage(others[place], message)
 
     def elsewhere(self, drop: Message, away: Container[Hop]) -> HopMessage | None:
-        """Return a drop that leads nowhere here on its way to a random relay; none where there is no other.
+        """Return a drop whose leases may lack here on its way to a random relay; none if there is no other.
 
         It enters there as it did here: with all its tokens, but for the last of as many as there may be.
         """

@@ -13,6 +13,7 @@ import trio
 from hushcast_overlay.relay.forwarding import FULL_PAUSE, Forwarding
 from hushcast_overlay.relay.intake import Intake
 from hushcast_overlay.relay.keepers.hand_ins import HandIns
+from hushcast_overlay.relay.missed_trees import MissedTrees
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
@@ -36,11 +37,18 @@ class Drops:
     """The drops at one relay."""
 
     def __init__(
-        self, profile: Profile, forwarding: Forwarding, hand_ins: HandIns, spool: Spool, context: Context
+        self,
+        profile: Profile,
+        forwarding: Forwarding,
+        hand_ins: HandIns,
+        spool: Spool,
+        missed: MissedTrees,
+        context: Context,
     ) -> None:
         self._forwarding = forwarding
         self._hand_ins = hand_ins
         self._spool = spool
+        self._missed = missed
         self._env = context.env
         self._store = context.store
         self._counters = context.counters
@@ -104,7 +112,8 @@ class Drops:
             self._counters.add("messages_routed_late", routed.copies)
         else:
             routed = await self._forwarding.route([message], ORIGIN, settle)
-            if routed.unrouted and not routed.is_held and self._awaits_routes:
+            is_lacking = routed.unrouted or self._missed.may_lack(message.day)
+            if is_lacking and not routed.is_held and self._awaits_routes:
                 await self._forwarding.hand_on(message)
         if routed.is_held:
             self._store.write_soon(*self._intake.unrouted(key))

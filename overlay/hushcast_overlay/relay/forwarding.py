@@ -207,7 +207,7 @@ class Forwarding:
         return Routed(unrouted, is_held, len(hops))
 
     async def hand_on(self, drop: Message) -> None:
-        """Send a drop that no lease leads on to another relay, which may have one."""
+        """Send a drop whose leases may lack here to another relay, which may have them."""
         changes: list[Change] = []
         if sends := self._placing.elsewhere(drop, self._next_hops.away):
             self._send(self._spool.take(sends, changes), changes)

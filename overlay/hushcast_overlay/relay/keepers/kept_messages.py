@@ -9,8 +9,8 @@ import msgspec
 import trio
 
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
-from hushcast_overlay.relay.keepers.times_there import TimesThere
 from hushcast_overlay.relay.rate_limiter import RateLimiter
+from hushcast_overlay.relay.times_there import TimesThere
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
@@ -82,7 +82,9 @@ _decode_count = record_reader(Counter, "kept-gave-way")
 class KeptMessages:
     """What one relay keeps."""
 
-    def __init__(self, relay: RelayId, lists: CandidateLists, calendar: Calendar, context: Context) -> None:
+    def __init__(
+        self, relay: RelayId, lists: CandidateLists, calendar: Calendar, there: TimesThere, context: Context
+    ) -> None:
         self._relay = relay
         self._lists = lists
         self._calendar = calendar
@@ -90,13 +92,12 @@ class KeptMessages:
         self._store = context.store
         self._counters = context.counters
         self._rate_limiter = RateLimiter(context.env)
-        self._there = TimesThere(calendar, context)
+        self._there = there
         self._shares = KeptShares()
         self._gave_way: dict[bytes, int] = {}  # by trunk and day
 
     async def load(self) -> None:
         """Take up what was kept before a restart."""
-        await self._there.load()
         await restore(self._store, _GAVE_WAY, self._take_count)
         await restore(self._store, _ENTRY, self._take_entry)
 
@@ -192,10 +193,6 @@ class KeptMessages:
                     shown.append(found)
         return tuple(shown)
 
-    def begin_epoch(self) -> None:
-        """Note that this relay is there; whoever calls is certain of the time."""
-        self._there.begin_epoch()
-
     async def lapse(self) -> None:
         """Forget the days that are over for long enough; whoever calls is certain of the time."""
         first = max(0, self._calendar.open_days(self._env.now()).start - self._lists.keeping.days)
@@ -207,7 +204,6 @@ class KeptMessages:
                 count += 1
                 if count % FORGOTTEN_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
-        self._there.lapse(first)
         for name in [name for name in self._gave_way if day_of_trunk(name) < first]:
             del self._gave_way[name]
             self._store.write_soon(Change(_GAVE_WAY, name, None))

@@ -1,5 +1,6 @@
-"""Times there: in which epochs this relay was up, so that as a keeper it can say in which it was not.
+"""Times there: in which epochs this relay was up.
 
+As a keeper it says in which it was not; as an origin it may lack leases that were installed meanwhile.
 It notes the epochs whose beginnings it saw: it was there in one if it saw that and the next. A restart
 between the two does not count, as origins try again within the epoch.
 """
@@ -12,7 +13,6 @@ from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.overlay.kept_answers import windows
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import number, restore, sized
 from hushcast_runtime.storage.store import Change
@@ -23,8 +23,8 @@ _KIND = RecordKind(
     "there",
     StateOwner.RELAY,
     holds="the epochs at whose beginning it was up, as a keeper says in which it was not",
-    lifetime="as long as something of these days may be kept",
-    bound=f"{(MAX_DAYS_KEPT + 2) * EPOCHS_A_DAY + 2}",
+    lifetime="as long as a network may keep something of these days",
+    bound=f"{(MAX_DAYS_KEPT + 3) * EPOCHS_A_DAY + 2}",
 )
 
 
@@ -62,9 +62,10 @@ class TimesThere:
     def _was_there(self, epoch: int, now: int) -> bool:
         return epoch in self._seen and (epoch == now or epoch + 1 in self._seen)
 
-    def lapse(self, first: int) -> None:
-        """Forget what is of days before one."""
-        gone = [epoch for epoch in self._seen if epoch < windows(first).start]
+    def lapse(self) -> None:
+        """Forget what is older than all that anybody may ask for; whoever calls is certain of the time."""
+        first = (self._calendar.open_days(self._env.now()).start - MAX_DAYS_KEPT) * EPOCHS_A_DAY - 1
+        gone = [epoch for epoch in self._seen if epoch < first]
         self._seen.difference_update(gone)
         self._store.write_soon(*[Change(_KIND, _key(epoch), None) for epoch in gone])
 
