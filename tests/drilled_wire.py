@@ -22,14 +22,17 @@ from hushcast_protocol.base.candidate_root import CandidateRoots
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.links import Link
 from hushcast_protocol.base.manner import Manner
+from hushcast_protocol.base.proof_of_work import ProofOfWork
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.translations import Translation
-from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire
 from hushcast_protocol.base.wires import WIRES, WireTable
 from hushcast_protocol.central.frames import AcknowledgeDeliveries, ServerDelivery
 from hushcast_protocol.central.rerouting import WrappedMessage
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Ack, Forward, Ping
+from hushcast_protocol.overlay.leases import Instruction
+from hushcast_protocol.overlay.parcels import OnwardParcel, Parcel
 
 
 class Forward2(Wire, frozen=True, tag="forward/2"):
@@ -67,6 +70,20 @@ class ServerDelivery2(Wire, frozen=True, tag="deliver/2"):
     attachment: Counter
 
 
+class Parcel3(Wire, frozen=True, tag="parcel/3"):
+    """What a relay alone reads, inside its seal; fields in another order, and one more."""
+
+    word: Bytes16
+    stamp: ProofOfWork | None
+    onward: tuple[OnwardParcel, ...]
+    patience: Counter
+    instruction: Instruction | None
+    epoch: Counter
+    relay: RelayId
+    network: Bytes32
+    colour: Counter
+
+
 class HeadInside2(Wire, frozen=True, tag="inside/2"):
     """As it is, and a field more."""
 
@@ -95,6 +112,16 @@ DRILL = Translation(
         Acknowledge2: lambda said: AcknowledgeDeliveries(said.number, said.proof),
         ServerDelivery2: lambda said: ServerDelivery(said.attachment, said.wrapped),
         RelayRegistered2: lambda said: RelayRegistered(),
+        Parcel3: lambda said: Parcel(
+            said.network,
+            said.relay,
+            said.epoch,
+            said.instruction,
+            said.patience,
+            said.onward,
+            said.word,
+            said.stamp,
+        ),
         HeadInside2: lambda said: HeadInside(
             said.root, said.count, said.draw, said.faults, said.shards, said.candidates
         ),
@@ -106,6 +133,17 @@ DRILL = Translation(
         AcknowledgeDeliveries: lambda said: Acknowledge2(said.number, said.proof, COLOUR),
         ServerDelivery: lambda said: ServerDelivery2(said.wrapped, said.attachment),
         RelayRegistered: lambda said: RelayRegistered2(True),
+        Parcel: lambda said: Parcel3(
+            said.word,
+            said.stamp,
+            said.onward,
+            said.patience,
+            said.instruction,
+            said.epoch,
+            said.relay,
+            said.network,
+            COLOUR,
+        ),
         HeadInside: lambda said: HeadInside2(
             said.root, said.count, said.draw, said.faults, said.shards, said.candidates, COLOUR
         ),

@@ -18,6 +18,7 @@ from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.translations import Translation
 from hushcast_protocol.base.wire import PublicKey, RelayId, Wire
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, ParcelFrame, handed_in
 from hushcast_runtime.carriers.contact import Contact
@@ -66,7 +67,12 @@ class Connector:
     @property
     def manner(self) -> Manner:
         """How this daemon shows itself where it says no name."""
-        return self._rosters.manner
+        return self.translation.manner
+
+    @property
+    def translation(self) -> Translation:
+        """What the wire that the network speaks says otherwise than the newest."""
+        return self._rosters.translation
 
     async def named(
         self, us: Seed, peer: PublicKey, address: Address, decode: Callable[[bytes], FrameT]

@@ -21,6 +21,7 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, Roster, RosterView
 from hushcast_protocol.base.roster_standing import RosterStanding, follow, restored
 from hushcast_protocol.base.sharding import Sharding, sharding_for
+from hushcast_protocol.base.translations import Translation
 from hushcast_protocol.base.trusted_clock import published, roster_span
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.base.wires import OtherWire
@@ -156,7 +157,12 @@ class RosterKeeper:
     @property
     def manner(self) -> Manner:
         """How this daemon shows itself where it says no name, in that wire."""
-        return (self.wire or NetworkWire(wires.spoken().highest)).manner
+        return self.translation.manner
+
+    @property
+    def translation(self) -> Translation:
+        """What that wire says otherwise than the newest."""
+        return (self.wire or NetworkWire(wires.spoken().highest)).translation
 
     def spoken(self) -> int:
         """Return in which wire links are opened now; raise `OtherWire` where it is not spoken here."""

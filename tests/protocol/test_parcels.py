@@ -15,6 +15,7 @@ from core_examples import (
     stream,
     truncations,
 )
+from drilled_wire import BOTH, DRILL, mix_releases, release
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +60,19 @@ def test_seals_replay_from_a_seed_and_differ_otherwise():
     public = parcel_key(0).public()
     assert seal_parcel(PARCEL, public, stream()) == SEALED
     assert seal_parcel(PARCEL, public, stream(1))[32:] != SEALED[32:]
+
+
+def test_it_is_sealed_in_the_wire_of_the_network_and_opened_in_any_that_is_spoken(monkeypatch):
+    """Whoever sealed it before a change, and a relay that opens it after."""
+    mix_releases(monkeypatch)
+    public = parcel_key(0).public()
+    other = seal_parcel(PARCEL, public, stream(), DRILL)
+    assert len(other) == len(SEALED) + 1, "a field more"
+    with release(BOTH):
+        assert opened(SEALED) == opened(other) == PARCEL
+    assert opened(SEALED) == PARCEL
+    with pytest.raises(DecodeError):
+        opened(other)  # who does not speak that wire: it has no seat in it
 
 
 @pytest.mark.slow

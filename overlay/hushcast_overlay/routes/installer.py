@@ -12,10 +12,10 @@ from hushcast_overlay.connector import Connector
 from hushcast_overlay.neighbourhood import Neighbourhood
 from hushcast_overlay.routes.host_link import HostLink
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.manner import Manner
 from hushcast_protocol.base.proof_of_work import MAX_INSIDE
 from hushcast_protocol.base.roster import Relay, Roster
 from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.translations import Translation
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.frame_directions import decode_parcel_answer
 from hushcast_protocol.overlay.frames import ParcelFrame
@@ -105,7 +105,7 @@ class Installer:
             roster = replace(roster, relays={**roster.relays, by: host.host})
         try:
             branches = await self._env.compute(
-                _seal, tree, instruct, roster, epoch, self._env.randomness, self._connector.manner, by
+                _seal, tree, instruct, roster, epoch, self._env.randomness, self._connector.translation, by
             )
         except Refusal as refusal:
             log.error("a tree cannot be installed", reason=refusal.reason)
@@ -153,13 +153,13 @@ def _seal(
     roster: Roster,
     epoch: int,
     randomness: Randomness,
-    manner: Manner,
+    by: Translation,
     host: RelayId | None,
 ) -> dict[RelayId, SealedBranch]:
     instructions = {relay: instruct(relay) for relay in tree.parents}
     if host is not None:
-        return seal_through(host, tree, instructions, roster, epoch, randomness, manner)
-    return seal_down(tree, instructions, roster, epoch, randomness, manner)
+        return seal_through(host, tree, instructions, roster, epoch, randomness, by)
+    return seal_down(tree, instructions, roster, epoch, randomness, by)
 
 
 def _levels(tree: Tree, relay: RelayId) -> int:

@@ -11,6 +11,7 @@ from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, warning
 from hushcast_protocol.base.manner import Manner
+from hushcast_protocol.base.translations import Translation
 from hushcast_protocol.base.wire import Counter, Lasting
 from hushcast_protocol.base.wires import NETWORK, OtherWire, WireNumber, WireRange
 
@@ -43,7 +44,12 @@ class NetworkWire:
     @property
     def manner(self) -> Manner:
         """How ends without a name show themselves in it, as far as this program speaks it."""
-        return wires.table().translation(self.nearest).manner
+        return self.translation.manner
+
+    @property
+    def translation(self) -> Translation:
+        """What it says otherwise than the newest, as far as this program speaks it."""
+        return wires.table().translation(self.nearest)
 
     @property
     def is_left_behind(self) -> bool:

@@ -26,7 +26,7 @@ _text: Callable[[msgspec.Raw], str] = msgspec.msgpack.Decoder(str).decode
 class Translation:
     """Between one wire and the newest."""
 
-    __slots__ = ("_down", "_up", "manner")
+    __slots__ = ("_down", "_older", "_up", "manner")
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class Translation:
         self._down = dict(down)
         self._up: dict[str, Callable[[bytes], Wire | None]] = {_tag_of(kind): _refuse for kind in down}
         self._up |= {_tag_of(kind): _reader(kind, translate) for kind, translate in up.items()}
+        self._older = frozenset(_tag_of(kind) for kind in up)
 
     def up(self, data: bytes) -> bytes | None:
         """Return what was said in this wire as the newest says it, `None` if it does not.
@@ -55,6 +56,10 @@ class Translation:
             return data
         said = read(data)
         return None if said is None else encode(said)
+
+    def is_older(self, data: bytes) -> bool:
+        """Tell whether something is of a kind that this wire has and the newest has not."""
+        return bool(self._older) and _tag(data) in self._older
 
     def down(self, said: Wire) -> Wire | None:
         """Return what this wire says for one of the newest kinds, `None` if it has no words for it."""

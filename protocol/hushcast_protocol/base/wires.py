@@ -75,6 +75,15 @@ class WireTable:
             raise OtherWire(WireRange(wire, wire))
         return _named(self.rows[wire])
 
+    def opened(self, data: bytes) -> bytes | None:
+        """Return what was sealed as the newest wire says it, whichever it was said in: its tag tells.
+
+        `None` where the newest does not say it. Raises `DecodeError`.
+        """
+        spoken = map(_named, self.rows.values())
+        of = next((translation for translation in spoken if translation.is_older(data)), UNCHANGED)
+        return of.up(data)
+
 
 WIRES = WireTable({1: "hushcast_protocol.base.translations:UNCHANGED"})
 """All that this program speaks. A change of anything that links carry makes another wire."""

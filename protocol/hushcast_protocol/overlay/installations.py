@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.manner import NEWEST, Manner
 from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.secrets import LeaseSecret, Randomness, Seed
+from hushcast_protocol.base.translations import UNCHANGED, Translation
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.box_frames import Hold
 from hushcast_protocol.overlay.confirmations import expected
@@ -144,12 +144,12 @@ def seal_down(
     roster: Roster,
     epoch: int,
     randomness: Randomness,
-    manner: Manner = NEWEST,
+    by: Translation = UNCHANGED,
 ) -> dict[RelayId, SealedBranch]:
     """Seal one instruction a relay layer by layer down the tree; return what is for the top relays.
 
-    `manner` is that of the wire in force. Each gets a word of its own, fresh each time: what confirms one
-    parcel confirms no other.
+    `by` is of the wire that the network speaks. Each gets a word of its own, fresh each time: what confirms
+    one parcel confirms no other.
 
     All relays of the tree have an instruction and stand in the roster. Those that ask for stamps get one
     each, usually by 2^16 tries a relay or less (`proof_of_work.inside`): call it from a worker thread.
@@ -162,11 +162,11 @@ def seal_down(
         below = tree.children.get(relay, ())
         levels[relay] = 1 + max([levels[child] for child in below]) if below else 0
         onward = tuple([OnwardParcel(child, sealed.pop(child)) for child in below])
-        patience = min(levels[relay] * manner.patience_a_level, MAX_PATIENCE)
+        patience = min(levels[relay] * by.manner.patience_a_level, MAX_PATIENCE)
         listed, instruction = roster.relays[relay], instructions[relay]
         stamp = _stamp(relay, instruction, listed.difficulty, epoch, randomness)
         parcel = Parcel(network, relay, epoch, instruction, patience, onward, words[relay], stamp)
-        sealed[relay] = seal_parcel(parcel, listed.parcel_key, randomness)
+        sealed[relay] = seal_parcel(parcel, listed.parcel_key, randomness, by)
     return {top: SealedBranch(sealed[top], awaited) for top, awaited in expected(tree, words).items()}
 
 
@@ -177,7 +177,7 @@ def seal_through(
     roster: Roster,
     epoch: int,
     randomness: Randomness,
-    manner: Manner = NEWEST,
+    by: Translation = UNCHANGED,
 ) -> dict[RelayId, SealedBranch]:
     """Seal as `seal_down`, the parcel of each top relay inside one for the host, which has but to pass it on.
 
@@ -189,8 +189,7 @@ def seal_through(
         seats[relay] = host if above is None else above
     told = {**instructions, host: None}
     return {
-        top: seal_down(Tree(seats), told, roster, epoch, randomness, manner)[host]
-        for top, seats in below.items()
+        top: seal_down(Tree(seats), told, roster, epoch, randomness, by)[host] for top, seats in below.items()
     }
 
 

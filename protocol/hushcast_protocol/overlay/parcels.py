@@ -7,11 +7,13 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base import wires
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.proof_of_work import NEEDED_FROM, ProofOfWork, inside
 from hushcast_protocol.base.sealed_box import open_box, seal_box
 from hushcast_protocol.base.secrets import ParcelKey, Randomness
+from hushcast_protocol.base.translations import UNCHANGED, Translation
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, decoder, encode
 from hushcast_protocol.overlay.leases import Install, Instruction, units
 
@@ -59,9 +61,16 @@ def price(instruction: Instruction | None, difficulty: int) -> int:
     return inside(difficulty, worth)
 
 
-def seal_parcel(parcel: Parcel, parcel_key: bytes, randomness: Randomness) -> bytes:
-    """Seal a parcel to a relay's public parcel key (32 bytes); raise `Refusal` if it grew too large."""
-    sealed = seal_box(parcel_key, encode(parcel), randomness)
+def seal_parcel(
+    parcel: Parcel, parcel_key: bytes, randomness: Randomness, by: Translation = UNCHANGED
+) -> bytes:
+    """Seal a parcel to a relay's public parcel key (32 bytes), as the wire that `by` is of says it.
+
+    Raises `Refusal` if it grew too large, or has no words there.
+    """
+    if (said := by.down(parcel)) is None:
+        raise Refusal("the wire that the network speaks has no words for a parcel")
+    sealed = seal_box(parcel_key, encode(said), randomness)
     if len(sealed) > MAX_PARCEL:
         raise Refusal("a parcel would be larger than relays accept: use a deeper tree")
     return sealed
@@ -71,7 +80,10 @@ def open_parcel(sealed: bytes, key: ParcelKey, network: bytes, relay: RelayId, e
     """Open a parcel sealed to `relay`; raise a `PeerError`, or `Refusal` ("day") if untimely."""
     if len(sealed) > MAX_PARCEL:
         raise AuthenticationError("a parcel is over the limit")
-    parcel = _decode_parcel(open_box(key.private_key(), sealed))
+    said = wires.table().opened(open_box(key.private_key(), sealed))
+    if said is None:
+        raise DecodeError("a parcel of another wire tells nothing")
+    parcel = _decode_parcel(said)
     if parcel.network != network or parcel.relay != relay:
         raise AuthenticationError("a parcel is meant for another relay or network")
     if parcel.instruction is None and not parcel.onward:
