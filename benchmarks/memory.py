@@ -5,6 +5,7 @@ As a program, `python -m benchmarks.memory N`, it prints the bytes that each of 
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,7 @@ from hushcast_protocol.base.roster import (
 )
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.logs import configure_logs
@@ -88,6 +90,7 @@ class Daemons:
         self._roster = SignedRoster(NETWORK, epoch, GENESIS, bytes(32), relays, _SIGNED)
         self._answered = self._signed = _SIGNED  # what they are shown is not looked at
         self.held: list[NodeDaemon] = []
+        self._derive = functools.cache(topic_key)  # once for all: it is dear by intent
 
     def checks(self) -> RosterChecks:
         """Return how daemons check rosters: there is one, which all hold."""
@@ -151,6 +154,7 @@ class Daemons:
                 simulated_environment(name, BEGIN),
                 self._wires.transport(),
                 self.store(),
+                derive=self._derive,
             )
         )
 
