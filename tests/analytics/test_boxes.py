@@ -49,7 +49,7 @@ def walked(
 ) -> tuple[dict[int, set[int]], set[int]]:
     """The epochs in which an owner is attached to each of two hosts, by rules in words of their own.
 
-    And those in which it may come to the second once more: of the day after the last for which it held.
+    And those in which it may come to the second once more: of the day after each for which it held.
     """
     up = presence(asked)
     owner = int(box_hosts.subscribers(asked, topic)[0])
@@ -80,7 +80,7 @@ def walked(
             ahead = box_hosts.begins(asked, topic, day + 1, 0) < (epoch + 1) * EPOCH_SECONDS
             after = day + 1 + (ahead and day + 1 < asked.days)
             once_more = {one for one in once_more if one <= epoch}
-            once_more |= set(range(after * EPOCHS_A_DAY, (after + 1) * EPOCHS_A_DAY))
+            once_more |= set(range((day + 1) * EPOCHS_A_DAY, (after + 1) * EPOCHS_A_DAY))
     return found, once_more
 
 

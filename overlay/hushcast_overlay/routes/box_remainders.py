@@ -1,8 +1,9 @@
 """Box remainders: what may still wait for a box at one of its hosts, and when its owner comes for it.
 
 A host sees when its owner is there, so an owner has a link to one that is not in use only while relays may
-send there. It comes back once, at a moment of its own, when nothing can follow any more: what came late has
-arrived by then. What nobody came for, when the host's own day of keeping is over, is lost.
+send there. It comes back on the day after each one that the host holds for, at a moment of its own, when
+nothing of that day can follow any more: what came late has arrived by then, and is kept for that day alone.
+What nobody came for, when the host's own day of keeping is over, is lost.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class BoxRemainders:
                 known.held = -1
             else:
                 late = self._env.uniform(0.0, manner.comes_within * self._calendar.day_seconds)
-                known.due = self._calendar.lapse(known.held) + late
+                known.due = self._calendar.lapse(self._calendar.open_days(now).start) + late
             await self._records.keep_box(name, box)
             link.end()
             return

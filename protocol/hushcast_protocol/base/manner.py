@@ -81,8 +81,9 @@ class Manner:
     """Seconds that a link stays, for withdrawals, when the host was told that all is over."""
     silent_for: float = 180.0
     """Seconds without a frame after which a host is away: it shows a sign of life every 120."""
-    quiet_for: float = 60.0
-    """Seconds without a message after which a host has brought all: it sends what waits at once."""
+    quiet_for: float = 45.0
+    """Seconds without a message after which a host has brought all: it sends what waits at once. Less than the
+    minute after which one that forgot the box ends the link: its owner would come again until midnight."""
     left_within: float = 1.0
     """Epochs after its use in which the link to a host ends, whatever comes over it."""
     comes_within: float = 0.5

@@ -28,7 +28,7 @@ AWAY_EPOCHS, AWAY_AT_FIRST = (
 HOSTS_DAYS = 1  # days that a host keeps a message beyond those on which relays take it
 ATTACH_WITHIN = 10.0  # seconds from a start in which boxes attach, each at its moment
 TRIED_AGAIN = 60.0  # seconds between an owner's attempts to reach a host
-QUIET_FOR = 60.0  # seconds without a message after which a host has brought all
+QUIET_FOR = 45.0  # seconds without a message after which a host has brought all
 COMES_WITHIN = (
     0.5  # days after a lease's own until an owner comes for what came late; tests compare these six
 )
@@ -166,7 +166,7 @@ class _Box:
                 yield self._left(hosts, host, epoch)
 
     def _left(self, hosts: HostList, host: int, epoch: int) -> HostSight:
-        """Return the end of the link to a host that is not needed; draw when the owner comes once more."""
+        """Return the end of the link to a host that is not needed; draw when the owner comes again."""
         first = _numbers(self._asked)[hosts.relays[0]]
         since = self._linked.pop(host)
         if epoch and not self._reached[first, epoch - 1]:
@@ -180,6 +180,8 @@ class _Box:
             chance = float(
                 uniform(self._asked.seed, "due", self._topic, self._subscriber, self._number, host, epoch)
             )
+            opened = (moment - EPOCH_SECONDS / 2) // DAY_SECONDS  # the first day of which messages may come
+            lapse = (opened + 1) * DAY_SECONDS + EPOCH_SECONDS / 2
             self._due[host] = lapse + chance * COMES_WITHIN * DAY_SECONDS
         return HostSight("detached", host, moment, self._number)
 
