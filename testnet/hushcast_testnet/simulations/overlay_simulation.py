@@ -168,8 +168,9 @@ class _Simulation(SimulatedRun):
         }
 
     def _settles_within(self) -> float:
-        """What waits for a host that died comes once relays are told of the other, within the day."""
-        return EPOCHS_A_DAY * EPOCH_SECONDS if self._scenario.faults.kill else super()._settles_within()
+        """What waits for a host that went comes when it is back, or relays are told of the other."""
+        faults = self._scenario.faults
+        return EPOCHS_A_DAY * EPOCH_SECONDS if faults.kill or faults.churn else super()._settles_within()
 
     def _ideal(self, sent: SimulatedPublication, publication: OutboxPublication) -> int:
         """Return the sum of the ways from a publication's origins to roots, and from hosts to owners."""
