@@ -82,8 +82,10 @@ class Manner:
     silent_for: float = 180.0
     """Seconds without a frame after which a host is away: it shows a sign of life every 120."""
     quiet_for: float = 45.0
-    """Seconds without a message after which a host has brought all: it sends what waits at once. Less than the
-    minute after which one that forgot the box ends the link: its owner would come again until midnight."""
+    """Seconds without a message after which a host has brought all: it sends what waits at once.
+
+    Less than the minute after which one that forgot the box ends the link: the owner would come again and again.
+    """
     left_within: float = 1.0
     """Epochs after its use in which the link to a host ends, whatever comes over it."""
     comes_within: float = 0.5
