@@ -53,7 +53,7 @@ def copied(node: Node) -> MemoryStore:
 
 async def subscribed(node: Node) -> None:
     """Subscribe without an application that listens."""
-    (await node.daemon.service.subscribe(Interest(ONE))).close()
+    (await node.subscribe(Interest(ONE))).close()
 
 
 async def drop_everywhere(net: SmallNetwork, *payloads: bytes) -> None:

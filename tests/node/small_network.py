@@ -25,6 +25,7 @@ from hushcast_node.counters import COUNTERS
 from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_overlay.relay.identity import draw_identity
 from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_overlay.routes.upkeep import OTHERS_WITHIN
 from hushcast_protocol.authorities.head_answers import roster_of
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
@@ -252,9 +253,19 @@ class Node(Process):
         return next(held for held in self.daemon.overlay.routes.held if held.wanted.interest.topic == topic)
 
     async def listen(self, topic: Any = ONE, where: str = "") -> Ear:
-        """Subscribe, and collect what comes."""
+        """Subscribe, have all relays told that are there, and collect what comes."""
         interest = Interest(topic, parse_where(where, topic.attributes))
-        return Ear(self.network, await self.daemon.service.subscribe(interest))
+        return Ear(self.network, await self.subscribe(interest))
+
+    async def subscribe(self, interest: Interest) -> InboxFeed:
+        """Subscribe, and have all relays told that are there: `subscribed` waits for a top relay alone."""
+        feed = await self.daemon.service.subscribe(interest)
+        route = next(held for held in self.daemon.overlay.routes.held if held.wanted.interest == interest)
+        with trio.move_on_after(OTHERS_WITHIN):
+            while any(planned.unconfirmed for planned in route.planned.values()):  # noqa: ASYNC110
+                await trio.sleep(0.05)
+        feed.nodes = min((planned.nodes for planned in route.planned.values()), default=0)
+        return feed
 
 
 class Ear:

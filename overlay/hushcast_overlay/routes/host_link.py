@@ -55,6 +55,10 @@ NoteCopies = Callable[[TopCopies], None]
 AnswerT = TypeVar("AnswerT", HoldAnswer, ParcelAnswer)
 
 
+def _nobody() -> None:
+    """Where nobody waits for a question to be asked."""
+
+
 class _Awaited:
     """An answer, once it is there; none if the link ended."""
 
@@ -108,19 +112,24 @@ class HostLink:
             await channel.aclose()
             raise
 
-    async def hold(self, hold: Hold) -> RefusalReason | None:
-        """Have elements lead to the box; return why not. Raises `TransportError` without an answer."""
-        return await self._hold_out(hold)
+    async def hold(self, hold: Hold, asked: Callable[[], None] = _nobody) -> RefusalReason | None:
+        """Have elements lead to the box; return why not. Raises `TransportError` without an answer.
+
+        `asked` is called once the host was: it does so before whatever it is asked for from then on.
+        """
+        return await self._hold_out(hold, asked)
 
     async def seek(self, trunks: tuple[SoughtTrunk, ...]) -> RefusalReason | None:
         """Have keepers asked for what the box lacks; return as `hold` does, and raise what it does."""
         return await self._hold_out(Seek(0, trunks, None))
 
-    async def _hold_out(self, frame: Hold | Seek) -> RefusalReason | None:
+    async def _hold_out(
+        self, frame: Hold | Seek, asked: Callable[[], None] = _nobody
+    ) -> RefusalReason | None:
         if bits := hold_price(frame, self.host.difficulty):
             stamp = await self._connector.mint(self.host, held_out(frame), bits)
             frame = msgspec.structs.replace(frame, stamp=stamp)
-        return (await self._ask(frame, HoldAnswer, ANSWER_WITHIN)).refused
+        return (await self._ask(frame, HoldAnswer, ANSWER_WITHIN, asked)).refused
 
     async def forget(self) -> None:
         """Tell the host that the box is done with; raise `TransportError` without an answer."""
@@ -191,7 +200,13 @@ class HostLink:
             awaited.answer = frame
             awaited.over.set()
 
-    async def _ask(self, frame: Wire, answered: type[AnswerT], within: float) -> AnswerT:
+    async def _ask(
+        self,
+        frame: Wire,
+        answered: type[AnswerT],
+        within: float,
+        asked: Callable[[], None] = _nobody,
+    ) -> AnswerT:
         if self._is_over:
             raise TransportError("the link to the host has ended")
         self._number += 1
@@ -199,6 +214,7 @@ class HostLink:
         awaited = self._awaited[number] = _Awaited()
         try:
             self._writer.post(msgspec.structs.replace(frame, number=number))
+            asked()
             with trio.move_on_after(within):
                 await awaited.over.wait()
         finally:

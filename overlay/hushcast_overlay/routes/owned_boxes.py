@@ -98,27 +98,37 @@ class OwnedBoxes:
                 delay = self._env.uniform(0.0, self._shards.manner.attach_within) if resumed else 0.0
                 self._spawn(self._attend, name, box, route, relay, delay)
 
-    async def hold(self, route: OverlayRoute, planned: TreeInstallation) -> bool:
+    async def hold(
+        self,
+        route: OverlayRoute,
+        planned: TreeInstallation,
+        *,
+        task_status: trio.TaskStatus[bool] = trio.TASK_STATUS_IGNORED,
+    ) -> bool:
         """Have a host hold what leads to a box by a tree; return whether it does.
 
-        Where the root is a listed relay there is nothing to hold. Raises `Refusal` where the host does not
-        want to, `TransportError` where it did not answer.
+        Reports started once it was asked to, or was before, or not, as there is no link to it: what it is
+        asked for afterwards it does afterwards. Where the root is a listed relay there is nothing to hold.
+        Raises `Refusal` where the host does not want to, `TransportError` where it did not answer.
         """
         box, root = route.box, planned.installation.root
         if not isinstance(root, HostRoot):
+            task_status.started(True)
             return True
         assert box is not None
         known = box.host(root.relay)
         if (link := known.link) is None:
+            task_status.started(False)
             return False
         hold = planned.installation.hold(self._profile, planned.former)
         if known.held < hold.day or known.due:
             known.held, known.due = max(known.held, hold.day), 0.0
             await self._records.keep_box(route.wanted.name, box)
         if known.elements.get(hold.lease) == hold.elements:
+            task_status.started(True)
             return True
         try:
-            refused = await link.hold(hold)
+            refused = await link.hold(hold, partial(task_status.started, True))
         except TransportError:
             link.end()
             raise

@@ -8,11 +8,11 @@ the other one, at a drawn moment, and who loses probes, which show when their se
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Iterable
 
 import trio
 
-from hushcast_overlay.routes.installer import Installer
+from hushcast_overlay.routes.installer import Confirm, Installer
 from hushcast_overlay.routes.owned_boxes import OwnedBoxes
 from hushcast_overlay.routes.route import ListedEnd, OverlayRoute, TreeInstallation
 from hushcast_overlay.routes.route_records import RouteRecords
@@ -26,12 +26,13 @@ from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.renewals import RENEWS_FROM, next_renewal
 from hushcast_runtime.context import Context
+from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
 ASK_WITHIN = 30.0  # seconds after a restart that old trees wait for the rosters missed
-# Seconds from a top relay's word until messages are said to come, where others have not answered: by then
-# those that are there were told twice. For one that is away a minute may be waited.
+# Seconds from a top relay's word until messages are said to come, where others have not answered and what
+# enters at these does not wait for them: by then those that are there were told twice.
 OTHERS_WITHIN = 10.0
 
 
@@ -102,14 +103,15 @@ class TreeUpkeep:
         return is_seen_to
 
     def _confirm(self, route: OverlayRoute, planned: TreeInstallation, relays: set[RelayId]) -> None:
-        """Note who has confirmed; whoever waits for messages does not wait long for those that are away."""
+        """Note who has confirmed: by a top relay's word messages come, by others' from more origins."""
         planned.confirm(relays)
         if not route.is_reached and self._is_told(route):
             route.is_reached = True
             self._spawn(self._be_ready, route)
 
     async def _be_ready(self, route: OverlayRoute) -> None:
-        await trio.sleep(OTHERS_WITHIN)
+        if not self._profile.late_routes:
+            await trio.sleep(OTHERS_WITHIN)
         route.ready.set()
 
     async def _tell(self, route: OverlayRoute, day: int, mends: bool) -> None:
@@ -228,25 +230,71 @@ class TreeUpkeep:
             await self._records.keep_installation(planned)
             self._tell_installed(route, planned)
         planned.tell_again(route.coverage.shunned(planned.installation.tree.parents))
-        if not await self._boxes.hold(route, planned):
-            return
-        planned.is_held = True
-        self._confirm(route, planned, set())
-        if not planned.due:
-            return
+        is_new = not planned.nodes
+        held = trio.Event()
+        early: set[RelayId] = set()
+
+        async def hold(*, task_status: trio.TaskStatus[bool]) -> None:
+            if await self._boxes.hold(route, planned, task_status=task_status):
+                planned.is_held = True
+                self._confirm(route, planned, early)
+                held.set()
+
+        def confirm(relays: set[RelayId]) -> None:
+            if held.is_set():
+                self._confirm(route, planned, relays)
+            else:  # it counts for nothing while what they send may be sent back
+                early.update(relays)
+
+        with ungrouped(TransportError, PeerError, Refusal):
+            async with trio.open_nursery() as nursery:
+                if not await nursery.start(hold):
+                    return
+                if not is_new:
+                    await held.wait()  # messages are on their way, and must not come to who does not hold
+                if planned.due:
+                    await self._deliver(route, planned, confirm)
+                    await held.wait()
+                    planned.was_told()
+                    if not route.scope.cancel_called:  # else its record is that of a withdrawal now
+                        await self._records.keep_installation(planned)
+
+    async def _deliver(self, route: OverlayRoute, planned: TreeInstallation, confirm: Confirm) -> None:
+        """Tell who is due; some top relays first, where nobody waits for more than a first word.
+
+        In the answers to the other parcels a top relay's confirmation comes with those from below it.
+        """
         installation, link = planned.installation, self._boxes.link(planned.installation.root)
         card = link.standing.card if link is not None else None
-        await self._installer.deliver(
-            installation.tree,
-            await self._shards.find(installation.day, installation.trunk, installation.copy),
-            sorted(planned.due),
-            lambda relay: installation.install(self._profile, relay, card),
-            partial(self._confirm, route, planned),
-            link,
-        )
-        planned.was_told()
-        if not route.scope.cancel_called:  # ended meanwhile: its record is that of a withdrawal now
-            await self._records.keep_installation(planned)
+        near = await self._shards.find(installation.day, installation.trunk, installation.copy)
+
+        async def tell(relays: Iterable[RelayId]) -> None:
+            await self._installer.deliver(
+                installation.tree,
+                near,
+                relays,
+                lambda relay: installation.install(self._profile, relay, card),
+                heard,
+                link,
+            )
+
+        ahead = trio.CancelScope()
+
+        def heard(relays: set[RelayId]) -> None:
+            confirm(relays)
+            if relays:
+                ahead.cancel()
+
+        async def tell_ahead() -> None:
+            with ahead:
+                await tell(self._env.sample(list(tops), self._shards.manner.told_ahead))
+
+        due, tops = sorted(planned.due), installation.tree.children.get(None, ())
+        async with trio.open_nursery() as nursery:
+            if link is not None and planned.due.issuperset(tops) and len(tops) < len(due):
+                nursery.start_soon(tell_ahead)
+            await tell(due)
+            ahead.cancel()
 
     async def _forget_lapsed(self, route: OverlayRoute) -> None:
         if not self._env.is_certain():

@@ -60,6 +60,8 @@ class Manner:
     next_round_after: float = 5.0
     """Seconds from the first confirmation of a round until the next one begins: a first contact. A branch in
     which one relay is away answers after up to a minute, and those below would not be told until then."""
+    told_ahead: int = 3
+    """Top relays of a new tree that are told in parcels of their own, too: one may be away."""
     patience_a_level: int = 20
     """Seconds that a relay awaits an answer for each level below: a first contact takes 1 to 5."""
     first_pause: float = 2.0
@@ -84,7 +86,7 @@ class Manner:
     quiet_for: float = 45.0
     """Seconds without a message after which a host has brought all: it sends what waits at once.
 
-    Less than the minute after which one that forgot the box ends the link: the owner would come again and again.
+    Less than the minute after which one that forgot the box ends the link: its owner would come back always.
     """
     left_within: float = 1.0
     """Epochs after its use in which the link to a host ends, whatever comes over it."""
