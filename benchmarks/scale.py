@@ -30,6 +30,7 @@ from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.simulations.clock_calls import ClockCalls
+from hushcast_testnet.simulations.told_relays import told_relays
 
 ARRIVE_WITHIN = 600.0  # virtual seconds
 SETTLED_AFTER = 450.0  # virtual seconds; links that nobody keeps are closed by then
@@ -75,6 +76,7 @@ async def _measure(
         for number, topic in enumerate(topics):
             subscriber = daemons.held[number * count // subscriptions]
             feeds.append(await subscriber.service.subscribe(Interest(topic)))
+            feeds[-1].nodes = await told_relays(subscriber, Interest(topic))
             _progress(f"subscription {number + 1} of {subscriptions} reaches {feeds[-1].nodes}")
         installing = clock.microseconds(sum(feed.nodes for feed in feeds))
         await trio.sleep(SETTLED_AFTER)
@@ -135,7 +137,9 @@ async def _join(daemons: Daemons, nursery: trio.Nursery) -> dict[str, float]:
     """
     clock, began = time.process_time(), trio.current_time()
     client = await daemons.join(nursery)
-    feed = await client.service.subscribe(Interest(parse_topic("joined")))
+    interest = Interest(parse_topic("joined"))
+    feed = await client.service.subscribe(interest)
+    feed.nodes = await told_relays(client, interest)
     found = {
         "bytes fetched": client.counters["bytes_fetched"],
         "seals": feed.nodes,

@@ -25,7 +25,6 @@ from hushcast_node.counters import COUNTERS
 from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_overlay.relay.identity import draw_identity
 from hushcast_overlay.routes.route import OverlayRoute
-from hushcast_overlay.routes.upkeep import OTHERS_WITHIN
 from hushcast_protocol.authorities.head_answers import roster_of
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
@@ -51,6 +50,7 @@ from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.channel import Channel, open_channel
 from hushcast_runtime.transports.memory import MemoryNetwork
 from hushcast_testnet.simulations.clock_calls import call_at
+from hushcast_testnet.simulations.told_relays import told_relays
 
 EPOCH_SECONDS = 60
 DAY_SECONDS = EPOCHS_A_DAY * EPOCH_SECONDS
@@ -260,11 +260,7 @@ class Node(Process):
     async def subscribe(self, interest: Interest) -> InboxFeed:
         """Subscribe, and have all relays told that are there: `subscribed` waits for a top relay alone."""
         feed = await self.daemon.service.subscribe(interest)
-        route = next(held for held in self.daemon.overlay.routes.held if held.wanted.interest == interest)
-        with trio.move_on_after(OTHERS_WITHIN):
-            while any(planned.unconfirmed for planned in route.planned.values()):  # noqa: ASYNC110
-                await trio.sleep(0.05)
-        feed.nodes = min((planned.nodes for planned in route.planned.values()), default=0)
+        feed.nodes = await told_relays(self.daemon, interest)
         return feed
 
 

@@ -36,6 +36,7 @@ from hushcast_testnet.simulations.probe_readers import ProbeReaders
 from hushcast_testnet.simulations.roster_delays import RosterDelays
 from hushcast_testnet.simulations.scenario import BEGIN, EPOCH_SECONDS, Scenario, SimulationResult
 from hushcast_testnet.simulations.simulated_run import SimulatedListener, SimulatedPublication, SimulatedRun
+from hushcast_testnet.simulations.told_relays import told_relays
 
 PROBES_A_RELAY = 1  # an epoch of each subscription for each relay, two drops each, where some lose messages
 
@@ -127,6 +128,7 @@ class _Simulation(SimulatedRun):
     async def _listen(self, listening: SimulatedListener, nursery: trio.Nursery) -> None:
         await super()._listen(listening, nursery)
         routes, interest = listening.node.daemon.overlay.routes.held, listening.interest
+        await told_relays(listening.node.daemon, interest)
         held = next(held for held in routes if held.wanted.interest == interest)
         self._routes.append((interest.topic, held))
 
