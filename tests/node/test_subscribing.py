@@ -10,6 +10,7 @@ from hosted_network import LONG, box_of, hosts_of, in_use
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Ear, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay.boxes.owners import OwnerRequests
+from hushcast_overlay.relay.parcel_forwarding import Passage
 from hushcast_overlay.routes.host_link import ANSWER_WITHIN, HostLink
 from hushcast_overlay.routes.route import LATEST_RENEWAL
 from hushcast_overlay.routes.upkeep import OTHERS_WITHIN
@@ -17,9 +18,11 @@ from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest
 from hushcast_protocol.overlay.box_frames import Hold, HoldAnswer
+from hushcast_protocol.overlay.elements import ORIGIN
 
 ANSWERED_WITHIN = 4.0  # virtual seconds: a link to the host, and two down the tree, none of which was there
 
+PATIENCE = 90.0  # virtual seconds: two levels wait for those below, and all are told directly then
 ATTEMPTS_WITHIN = 25.0  # virtual seconds: two attempts to reach who lets one wait
 
 
@@ -44,6 +47,24 @@ async def test_relays_that_are_away_hold_up_nobody(away: int) -> None:
         assert 0 < ear.feed.nodes <= net.seats - away
         await until(lambda: planned.unconfirmed == silent, OTHERS_WITHIN, "all others are told")
         assert net.clients[0].daemon.service.subscriptions()[0]["nodes"] == net.seats - away
+
+
+async def test_top_relays_that_pass_nothing_on_hold_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Passage.run
+
+    async def keep(self: Passage) -> list[bytes]:
+        if self._waiting and self._previous != ORIGIN:  # the host's are from its owner, and it passes them on
+            await trio.sleep_forever()
+        return await run(self)
+
+    async with small_network(relays=10, clients=1, seed=4, epoch=LONG) as net:
+        with monkeypatch.context() as keeping:
+            keeping.setattr(Passage, "run", keep)
+            with trio.fail_after(ANSWERED_WITHIN):
+                ear = await subscribed(net, net.clients[0])
+            assert 0 < ear.feed.nodes <= TOLD_AHEAD, "who was told ahead has answered, and nobody else can"
+            (planned,) = net.clients[0].route().planned.values()
+        await until(lambda: not planned.unconfirmed, PATIENCE, "all others are told directly")
 
 
 async def test_tomorrow_holds_up_nobody() -> None:

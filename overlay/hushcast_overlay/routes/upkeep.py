@@ -260,9 +260,9 @@ class TreeUpkeep:
                         await self._records.keep_installation(planned)
 
     async def _deliver(self, route: OverlayRoute, planned: TreeInstallation, confirm: Confirm) -> None:
-        """Tell who is due; some top relays first, where nobody waits for more than a first word.
+        """Tell who is due; some top relays ahead, where somebody waits for their word.
 
-        In the answers to the other parcels a top relay's confirmation comes with those from below it.
+        In answer to a parcel that holds others a relay's confirmation comes with those from below it.
         """
         installation, link = planned.installation, self._boxes.link(planned.installation.root)
         card = link.standing.card if link is not None else None
@@ -290,8 +290,9 @@ class TreeUpkeep:
                 await tell(self._env.sample(list(tops), self._shards.manner.told_ahead))
 
         due, tops = sorted(planned.due), installation.tree.children.get(None, ())
+        is_passed_on = link is not None and near.relay(link.host.id) is not None  # and takes no circuit each
         async with trio.open_nursery() as nursery:
-            if link is not None and planned.due.issuperset(tops) and len(tops) < len(due):
+            if is_passed_on and not route.ready.is_set() and len(tops) < len(due):
                 nursery.start_soon(tell_ahead)
             await tell(due)
             ahead.cancel()

@@ -61,7 +61,7 @@ class Manner:
     """Seconds from the first confirmation of a round until the next one begins: a first contact. A branch in
     which one relay is away answers after up to a minute, and those below would not be told until then."""
     told_ahead: int = 3
-    """Top relays of a new tree that are told in parcels of their own, too: one may be away."""
+    """Top relays that are told in parcels of their own, too, while somebody waits: one may be away."""
     patience_a_level: int = 20
     """Seconds that a relay awaits an answer for each level below: a first contact takes 1 to 5."""
     first_pause: float = 2.0
