@@ -104,7 +104,7 @@ class Messages:
 
     @property
     def nodes(self) -> int:
-        """Relays, servers or edge brokers that route to the subscription; 0 where the carrier has none."""
+        """Relays, servers or edge brokers that had confirmed when it began; 0 where the carrier has none."""
         return self._told.nodes
 
     @property
