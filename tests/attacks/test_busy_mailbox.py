@@ -23,7 +23,7 @@ async def test_a_host_brings_so_many_frames_and_no_more(
 ) -> None:
     monkeypatch.setattr(host_link, "MESSAGES_A_SECOND", 5.0)
     monkeypatch.setattr(host_link, "MESSAGES_AT_ONCE", 50.0)
-    async with small_network(relays=4, clients=1, epoch=3600, origins=1) as net:
+    async with small_network(relays=4, clients=1, epoch=3600, origins=1, seed=2) as net:  # two hosts
         reader = net.clients[0]
         ear, other = await reader.listen(ONE), await reader.listen(TWO)
         mole = in_use(net, reader)

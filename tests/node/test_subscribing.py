@@ -170,9 +170,9 @@ async def test_a_host_is_asked_to_hold_before_it_passes_on_and_answers_later(
 
         said.clear()  # of a tree by which messages come, all waits until the host holds
         (planned,) = subscriber.route().planned.values()
-        planned.unconfirmed |= set(planned.installation.tree.parents) - {
-            next(iter(planned.installation.tree.parents))
-        }
+        _, *others = planned.installation.tree.parents
+        planned.unconfirmed |= set(others)
+        planned.due |= set(others)
         box_of(subscriber).host(in_use(net, subscriber).id).elements.clear()
         subscriber.route().stirred.set()
         await until(lambda: not planned.unconfirmed, OTHERS_WITHIN)
