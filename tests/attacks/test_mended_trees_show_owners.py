@@ -13,8 +13,7 @@ import trio
 from hosted_network import box_of, hosts_of, in_use, subscribed
 from small_network import DAY_SECONDS, EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.routes.owned_boxes import ATTACH_WITHIN
-from hushcast_overlay.routes.upkeep import RESUME_WITHIN
+from hushcast_protocol.base.manner import NEWEST
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +60,7 @@ async def test_who_comes_back_does_not_tell_of_the_next_day_at_once(seed: int) -
         await trio.sleep(12 * EPOCH_SECONDS)
         await subscriber.start()
         told = net.count("parcels_opened")
-        await trio.sleep(ATTACH_WITHIN + RESUME_WITHIN + EPOCH_SECONDS / 2)
+        await trio.sleep(NEWEST.attach_within + NEWEST.retell_within + EPOCH_SECONDS / 2)
         assert net.count("parcels_opened") == told
         await until(lambda: len(subscriber.route().planned) == 2, DAY_SECONDS / 3, "tomorrow is told")
 
