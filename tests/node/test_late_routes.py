@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 from small_network import ONE, TWO, SmallNetwork, derive, small_network, until
 
 from hushcast_overlay.relay import drops
+from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.tokens import token
 from hushcast_protocol.overlay import late_routes
 from hushcast_protocol.overlay.frames import Drop, Receipt
 from hushcast_protocol.overlay.late_routes import WAIT
+from hushcast_runtime.storage.store import Records
 
 LONG = 4 * 3600  # seconds of an epoch, so long that no tree is mended during a test
 
@@ -198,3 +202,24 @@ async def test_as_published_nothing_waits() -> None:
         await until(lambda: net.count("messages_unrouted") == 1)
         await trio.sleep(1)
         assert await waiting(net) == 0
+
+
+async def test_a_start_reads_what_waits_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with small_network(relays=2, clients=2, epoch=LONG, origins=1) as net:
+        relay = net.relays[0]
+        for number in range(30):
+            await net.drop_at(relay, TWO, Content(b"%d" % number))
+        await trio.sleep(1)
+        scan, reads = relay.store.scan, 0
+
+        async def counted(kind: RecordKind | str, *others: Any, **more: Any) -> Records:
+            nonlocal reads
+            reads += kind == "intake"
+            return await scan(kind, *others, **more)
+
+        monkeypatch.setattr(relay.store, "scan", counted)
+        await relay.restart()
+        assert 0 < reads < 5
+        held = relay.daemon.overlay.relay.drops._late
+        assert held is not None
+        assert len(held) == 30

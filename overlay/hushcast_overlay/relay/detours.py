@@ -27,7 +27,7 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.messages import MAX_TOKENS, Message
 from hushcast_protocol.overlay.forwarding import Router
-from hushcast_protocol.overlay.hops import relay_hop
+from hushcast_protocol.overlay.hops import key_of, relay_hop
 from hushcast_protocol.overlay.trail import BITS_A_LABEL, Trail
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -92,16 +92,17 @@ class Detours:
         """
         others_on: dict[int, list[Hop]] = {}
         detours, mended, ended, lost = [], [], [], []
-        now = self._env.elapsed()
+        now, is_listed = self._env.elapsed(), self._shards.relay(key_of(hop)) is not None
         for item in items:
             if (message := self._detour(hop, item.message)) is not None:
                 if message.day not in others_on:
                     others_on[message.day] = _told(message.day, self._others(message.day, hop, away))
                 if not (others := others_on[message.day]):
                     continue
-                turn = self._pace.turn(message, hop, now) if hop in away else DetourTurn.GOES
+                turn = self._pace.turn(message, hop, is_listed, now) if hop in away else DetourTurn.GOES
                 if turn is DetourTurn.ENDS:
                     lost.append(item)
+                    self._router.unsent(item.message, (hop,))  # whoever drops it anew begins anew
                 elif turn is DetourTurn.RESTS:
                     self._rest(hop, item, now)
                 else:

@@ -64,11 +64,15 @@ class Drops:
 
     async def load(self) -> None:
         """Take up what a restart interrupted."""
-        interrupted, routed = await self._intake.load()
-        for key in routed:
-            self._wait_for_routes(key, await self._intake.read(key))
+        interrupted, routed = await self._intake.load(self._entry)
+        for key, entry in routed:
+            self._wait_for_routes(key, *entry)
             self._settle([key])  # as published nothing waits
         self._wait_for_room(*interrupted, pause=0.0)
+
+    def _entry(self, message: Message) -> tuple[tuple[bytes, ...], int]:
+        """Return by which elements a drop enters the overlay, and its size: what is known while it waits."""
+        return self._forwarding.entry(message), len(message.body)
 
     async def take(self, message: Message) -> Receipt:
         """Answer before any look-up: neither verdict nor delay tells whether anybody subscribes."""
@@ -99,7 +103,9 @@ class Drops:
         """
         self._at_work[key] += 1
         if not late:
-            self._wait_for_routes(key, message)  # in the step that looks up: it hears of all leases after
+            self._wait_for_routes(
+                key, *self._entry(message)
+            )  # in the step that looks up: it hears of all leases after
 
         def settle() -> list[Change]:
             if key in (self._without_room or ()):
@@ -176,13 +182,12 @@ class Drops:
                 self._leave(key)
         self._is_late_begun = False
 
-    def _wait_for_routes(self, key: bytes, message: Message) -> None:
+    def _wait_for_routes(self, key: bytes, elements: tuple[bytes, ...], size: int) -> None:
         if not self._awaits_routes or self._is_waiting(key):
             return
         if self._late is None:
             self._late = LateRoutes()
             self._spawn(self._lapse, self._late)
-        elements, size = self._forwarding.entry(message), len(message.body)
         self._settle(self._late.wait(key, elements, size, self._env.elapsed()))
 
     def _is_waiting(self, key: bytes) -> bool:

@@ -6,11 +6,13 @@ Each takes its room in the spool from the beginning, so that what was accepted h
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.messages import Message, check_message
+from hushcast_protocol.overlay.late_routes import MAX_WAITING_SIZE
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.spool import Spool
 from hushcast_runtime.storage.store import Change, Store
@@ -19,8 +21,8 @@ _KIND = RecordKind(
     "intake",
     StateOwner.RELAY,
     holds="messages that were accepted, and may yet have routes that they were not sent by",
-    lifetime="300 s; without room for it until its day has lapsed",
-    bound="within the bound of `spool`",
+    lifetime="300 s, anew after a restart; without room for it until its day has lapsed",
+    bound=f"within the bound of `spool`; {MAX_WAITING_SIZE // 2**20} MiB beside it of what was routed",
 )
 _ROUTED = RecordKind(
     "routed",
@@ -30,6 +32,7 @@ _ROUTED = RecordKind(
 )
 _SCAN = 15  # records read at once
 _COUNT = 8  # bytes at the end of a key
+T = TypeVar("T")
 _decode: Callable[[bytes], Message] = decoder(Message, "message", 512 * 1024)
 
 
@@ -46,22 +49,35 @@ class Intake:
     def __contains__(self, key: bytes) -> bool:
         return key in self._sizes
 
-    async def load(self) -> tuple[list[bytes], list[bytes]]:
-        """Return the keys of what a restart interrupted, and of what had been routed."""
+    async def load(self, look: Callable[[Message], T]) -> tuple[list[bytes], list[tuple[bytes, T]]]:
+        """Return the keys of what a restart interrupted, and of what had been routed, as they came.
+
+        With the latter it returns what `look` says of each message: only here all are read at once.
+        """
+        looked: dict[bytes, T] = {}
+
+        def take_up(key: bytes, value: bytes) -> None:
+            message = self._take_up(key, value)
+            if key in self._routed:
+                looked[key] = look(message)
+
         await restore(self._store, _ROUTED, lambda key, _: self._routed.add(key))
-        await restore(self._store, _KIND, self._take_up, at_once=_SCAN)
+        await restore(self._store, _KIND, take_up, at_once=_SCAN)
         for key in self._routed - self._sizes.keys():  # the message was damaged
             self._routed.remove(key)
             self._store.write_soon(Change(_ROUTED, key, None))
-        return [key for key in self._sizes if key not in self._routed], sorted(self._routed, key=_number)
+        came = sorted(self._sizes, key=_number)
+        interrupted = [key for key in came if key not in looked]
+        return interrupted, [(key, looked[key]) for key in came if key in looked]
 
-    def _take_up(self, key: bytes, value: bytes) -> None:
+    def _take_up(self, key: bytes, value: bytes) -> Message:
         message = _decode(value)
         check_message(message)
         if key[:-_COUNT] != message.id:
             raise DecodeError("a message is kept under another's id")
         self._keep(key, len(message.body))
         self._count = max(self._count, _number(key))  # no key is given twice
+        return message
 
     async def take(self, message: Message) -> bytes:
         """Put a message on disk; return its key once it is there."""
