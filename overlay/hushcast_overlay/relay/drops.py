@@ -103,9 +103,8 @@ class Drops:
         """
         self._at_work[key] += 1
         if not late:
-            self._wait_for_routes(
-                key, *self._entry(message)
-            )  # in the step that looks up: it hears of all leases after
+            # In the step that looks up: it hears of all leases after.
+            self._wait_for_routes(key, *self._entry(message))
 
         def settle() -> list[Change]:
             if key in (self._without_room or ()):
