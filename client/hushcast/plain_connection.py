@@ -18,6 +18,7 @@ from hushcast.errors import ConnectionEnded, TimedOut
 from hushcast.questions import Questions
 
 _PIECE = 64 * 1024  # bytes read at once
+_LONGEST = 1e9  # seconds; a limit above is none, as those of sockets have to fit into 63 bits of nanoseconds
 
 AnswerT = TypeVar("AnswerT")
 T = TypeVar("T")
@@ -73,7 +74,7 @@ class PlainConnection(Questions):
         left = ends - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        self._connection.settimeout(None if left == math.inf else left)
+        self._connection.settimeout(left if left < _LONGEST else None)
 
 
 def ask_plainly(
@@ -86,7 +87,7 @@ def ask_plainly(
     ends = time.monotonic() + seconds
     with socket.socket(socket.AF_UNIX) as connection:
         try:
-            connection.settimeout(None if seconds == math.inf else seconds)
+            connection.settimeout(seconds if seconds < _LONGEST else None)
             try:
                 connection.connect(str(path))
             except TimeoutError:

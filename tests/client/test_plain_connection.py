@@ -150,6 +150,12 @@ def test_who_is_not_there_is_told_as_with_a_loop(tmp_path: Path) -> None:
         assert told[0] == told[1]
 
 
+@pytest.mark.parametrize("seconds", [1e10, 1e300])
+def test_a_limit_that_no_socket_takes_is_none(tmp_path: Path, seconds: float) -> None:
+    with daemon_at(tmp_path / "s", after_hello(STATUS)) as path:
+        assert ask_plainly(path, Questions.status, seconds) == {"new": 1}
+
+
 def test_a_daemon_that_does_not_answer_takes_no_longer_than_asked(tmp_path: Path) -> None:
     heard = threading.Event()
     with daemon_at(tmp_path / "s", lambda _: heard.wait(PATIENT)) as path:
