@@ -6,7 +6,11 @@ import pytest
 import trio
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
+from hushcast_overlay.routes.route import TreeInstallation
+from hushcast_protocol.base.secrets import LeaseSecret, Seed
+from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.overlay.installations import HostRoot, Installation
 from hushcast_protocol.overlay.profile import Root
 from hushcast_protocol.overlay.tree import Tree
 
@@ -103,3 +107,15 @@ async def test_a_second_tree_carries_what_the_first_loses() -> None:
         net.relay(lost).gate.open()
         await trio.sleep(120)
         assert ear.payloads == [b"x"]
+
+
+def test_who_confirmed_is_not_told_again_where_nobody_at_the_top_was_there() -> None:
+    host, top, below = (RelayId(bytes([number] * 32)) for number in range(3))
+    tree = Tree({top: None, below: top})
+    root, secret = HostRoot(Seed(bytes(32)), host), LeaseSecret(bytes(32))
+    planned = TreeInstallation(
+        b"name", 0, Installation(10_000, root, tree, bytes(16), (), secret), set(tree.parents)
+    )
+    planned.confirm({below})
+    planned.was_told()
+    assert planned.due == planned.unconfirmed == {top}

@@ -77,8 +77,9 @@ class TreeInstallation:
         return not self.unconfirmed.issuperset(self.installation.tree.children.get(None, ()))
 
     def confirm(self, relays: set[RelayId]) -> None:
-        """Note that relays have installed what they were told."""
+        """Note that relays have installed what they were told: nobody tells them again."""
         self.unconfirmed -= relays
+        self.due -= relays
 
     def reseat(self, tree: Tree, changed: set[RelayId], root: InstallationRoot) -> None:
         """Take a mended tree and its root; the relays whose seat changed have to confirm anew."""
