@@ -8,7 +8,7 @@ import pytest
 import trio
 from small_network import ONE, TWO, SmallNetwork, derive, small_network, until
 
-from hushcast_overlay.relay import drops
+from hushcast_overlay.relay import detours, drops
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.tokens import token
@@ -194,6 +194,21 @@ async def test_a_flood_of_what_nobody_wants_takes_a_bounded_room(monkeypatch: py
         assert await waiting(net) == 16
         ear = await net.clients[0].listen(TWO)
         assert sorted(await ear.hears(8)) == sorted(b"%d" % number for number in range(12, 20))
+
+
+async def test_a_flood_of_what_nobody_wants_is_handed_on_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of most of them the relay has forgotten how often it handed them on."""
+    monkeypatch.setattr(detours, "MAX_TRIED", 4)
+    async with small_network(relays=4, clients=0, epoch=LONG) as net:
+        relay = net.relays[0]
+        async with trio.open_nursery() as publishing:
+            for number in range(20):
+                publishing.start_soon(net.drop_at, relay, TWO, Content(b"%d" % number))
+        await trio.sleep(10)
+        handed_on = net.count("messages_sent")
+        assert 20 <= handed_on <= detours.HAND_ONS * 20
+        await trio.sleep(10)
+        assert net.count("messages_sent") == handed_on
 
 
 async def test_as_published_nothing_waits() -> None:

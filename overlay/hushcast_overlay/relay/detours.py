@@ -154,6 +154,7 @@ class Detours:
         if not others:
             return None
         self._counters.add("drops_handed_on")
+        self._note_times(drop.id, drop.tokens[0], 0)
         tokens = (drop.tokens[0], *drop.tokens)[:MAX_TOKENS]
         handed_on = Message(drop.id, drop.day, tokens, drop.trail, drop.body)
         return HopMessage(others[self._env.below(len(others))], handed_on)
@@ -171,9 +172,12 @@ class Detours:
                 continue
             message = item.message
             is_detour = len(message.tokens) > 1
-            times = self._times(message.id, message.tokens[1] if is_detour else hop)
+            way = message.tokens[1] if is_detour else hop
             is_drop = _is_handed_on(message)
-            is_over = is_detour and times >= (HAND_ONS if is_drop else MAX_DETOURS)
+            # In a flood of drops nobody knows how often one was handed on: it ends, or none of them would.
+            is_forgotten = is_drop and (message.id, way) not in self._tried
+            times = self._times(message.id, way)
+            is_over = is_detour and (is_forgotten or times >= (HAND_ONS if is_drop else MAX_DETOURS))
             (ended if is_over else on).append(item)
             lost += is_over and not is_drop
             if not is_detour and times == 1:  # it may come by again, and be as strange as before
@@ -224,12 +228,15 @@ class Detours:
 
     def _times(self, message_id: bytes, way: bytes) -> int:
         """Count how often a message did not get on by one way."""
-        key = (message_id, way)
-        times = self._tried.pop(key, 0) + 1
-        self._tried[key] = times
+        times = self._tried.get((message_id, way), 0) + 1
+        self._note_times(message_id, way, times)
+        return times
+
+    def _note_times(self, message_id: bytes, way: bytes, times: int) -> None:
+        self._tried.pop((message_id, way), None)
+        self._tried[message_id, way] = times
         if len(self._tried) > MAX_TRIED:
             self._tried.popitem(last=False)
-        return times
 
     async def _note_stranger(self, followed: _Followed) -> None:
         count = self._strangers.pop(followed, 0) + 1
