@@ -22,7 +22,7 @@ HONEST, HIS = b"h" * 16, b"s" * 16  # trunks
 
 @dataclass
 class FloodedOrigin:
-    """An origin that is flooded, and a host at which a box is for the honest topic, and none for his."""
+    """An origin that is flooded, and a host at which an owner may hold the honest topic, and nobody his."""
 
     net: SmallNetwork
     origin: Node
@@ -67,9 +67,7 @@ class FloodedOrigin:
             await trio.sleep(1 / a_second)
 
 
-async def with_a_box(net: SmallNetwork) -> tuple[FloodedOrigin, OwnerEnd]:
+def with_an_owner(net: SmallNetwork) -> tuple[FloodedOrigin, OwnerEnd]:
     origin, host = net.relays
     owner = OwnerEnd(net, host)
-    await owner.attach()
-    await owner.hold(origin, trunk=HONEST)
     return FloodedOrigin(net, origin, host), owner

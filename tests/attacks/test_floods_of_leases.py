@@ -11,7 +11,7 @@ import os
 
 import pytest
 import trio
-from flooded_origin import HIS, HONEST, LONG, FloodedOrigin, with_a_box
+from flooded_origin import HIS, HONEST, LONG, FloodedOrigin, with_an_owner
 from owner_end import BODY, OwnerEnd
 from small_network import small_network, until
 
@@ -25,7 +25,10 @@ FLOODED = 120  # seconds: there were more keys in the line than the pace takes i
 async def served_within(scene: FloodedOrigin, owner: OwnerEnd, count: int = 10) -> float:
     """Return how many seconds after an honest lease all that waited for it has come."""
     waited = [await scene.drop(HONEST) for _ in range(count)]
-    await trio.sleep(5)
+    await trio.sleep(5)  # they are handed on, to the host too, which knows nothing of them yet
+    await owner.attach()
+    await owner.hold(scene.origin, trunk=HONEST)
+    assert not owner.heard
     await scene.install(scene.lease(HONEST))
     began = trio.current_time()
     await owner.hears(*waited, within=400)
@@ -42,7 +45,7 @@ async def test_an_honest_lease_is_served_at_once(
     monkeypatch.setattr(drops, "MAX_LATE_A_SECOND", drops.MAX_LATE_A_SECOND / 10)
     monkeypatch.setattr(drops, "MAX_LATE_AT_ONCE", drops.MAX_LATE_AT_ONCE / 10)
     async with small_network(relays=2, clients=0, epoch=LONG) as net:
-        scene, owner = await with_a_box(net)
+        scene, owner = with_an_owner(net)
         before = trio.lowlevel.current_statistics().tasks_living
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scene.flood, flood, FLOODED, trunk)
@@ -55,8 +58,11 @@ async def test_an_honest_lease_is_served_at_once(
 
 async def test_what_is_installed_unchanged_brings_nothing_again() -> None:
     async with small_network(relays=2, clients=0, epoch=LONG) as net:
-        scene, owner = await with_a_box(net)
+        scene, owner = with_an_owner(net)
         waited = await scene.drop(HONEST)
+        await trio.sleep(5)
+        await owner.attach()
+        await owner.hold(scene.origin, trunk=HONEST)
         lease = scene.lease(HONEST)
         for _ in range(3):
             await scene.install(lease)
@@ -71,8 +77,11 @@ async def test_what_is_installed_unchanged_brings_nothing_again() -> None:
 
 async def test_one_turn_serves_all_leases_of_a_moment() -> None:
     async with small_network(relays=2, clients=0, epoch=LONG) as net:
-        scene, owner = await with_a_box(net)
+        scene, owner = with_an_owner(net)
         waited = await scene.drop(HONEST)
+        await trio.sleep(5)
+        await owner.attach()
+        await owner.hold(scene.origin, trunk=HONEST)
         for _ in range(20):
             await scene.install(scene.lease(HONEST))
         await owner.hears(waited, within=5)
@@ -85,7 +94,7 @@ async def test_who_waits_for_a_turn_gives_way_on_disk_too(monkeypatch: pytest.Mo
     monkeypatch.setattr(drops, "MAX_LATE_A_SECOND", 0.1)
     monkeypatch.setattr(drops, "MAX_LATE_AT_ONCE", 1)
     async with small_network(relays=2, clients=0, epoch=LONG) as net:
-        scene, _ = await with_a_box(net)
+        scene, _ = with_an_owner(net)
         for _ in range(4):
             for trunk in [os.urandom(16) for _ in range(5)]:
                 await scene.drop(trunk)
