@@ -148,7 +148,7 @@ DRILL = Translation(
             said.root, said.count, said.draw, said.faults, said.shards, said.candidates, COLOUR
         ),
     },
-    manner=Manner(attempts=2, first_retry=90.0, quiet_for=45.0),
+    manner=Manner(attempts=2, first_retry=90.0, quiet_for=30.0),
 )
 FURTHER = Translation({}, {}, Manner(attempts=1, first_retry=10.0))
 """A wire that no network goes on to here."""

@@ -81,7 +81,7 @@ def shown_when_late(text: str) -> Iterator[None]:
                     report(text)
                     over.wait()
 
-        watch = threading.Thread(target=show)
+        watch = threading.Thread(target=show, daemon=True)
         watch.start()
         try:
             yield

@@ -92,4 +92,6 @@ def no_daemon(path: Path, error: OSError) -> NoDaemon:
         if not path.is_socket():
             return NoDaemon(f"no daemon at {path}: it is no socket, name the daemon's")
         return NoDaemon(f"no daemon at {path}: it ended; `hushcast run node` starts it")
+    if isinstance(error, BlockingIOError):
+        return NoDaemon(f"the daemon at {path} has too many programs that connect at once: try again")
     return NoDaemon(f"no daemon at {path}: {error.strerror or error}")

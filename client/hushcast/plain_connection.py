@@ -85,7 +85,11 @@ def ask_plainly(
     `question` awaits what `Questions` has, and nothing else. Raises as `Daemon` does that does not reconnect.
     """
     ends = time.monotonic() + seconds
-    with socket.socket(socket.AF_UNIX) as connection:
+    try:
+        connection = socket.socket(socket.AF_UNIX)
+    except OSError as error:
+        raise no_daemon(path, error) from None
+    with connection:
         try:
             connection.settimeout(seconds if seconds < _LONGEST else None)
             try:

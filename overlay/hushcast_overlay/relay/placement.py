@@ -19,8 +19,9 @@ from hushcast_protocol.overlay.hops import is_host, waits
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.spool import Spool
+from hushcast_runtime.storage.spool import MAX_SPOOL, Spool
 
+HANDED_ON_UP_TO = MAX_SPOOL // 4  # bytes in the spool up to which drops are handed on
 TOLD_EVERY = 3600.0  # seconds between two lines of the log that messages are lost
 
 
@@ -74,8 +75,11 @@ class SpoolPlacement:
         return ways, is_held
 
     def elsewhere(self, drop: Message, away: Container[Hop]) -> list[HopMessage]:
-        """Return where a drop that no lease leads on is sent, if there is room for it."""
-        if self._detours is None or not self._spool.takes(len(drop.body), 1):
+        """Return where a drop whose leases may lack is sent; nowhere where the spool holds much already.
+
+        Strangers drop what they like: what is handed on for them is to take no room from what has a way.
+        """
+        if self._detours is None or self._spool.size + len(drop.body) > HANDED_ON_UP_TO:
             return []
         send = self._detours.elsewhere(drop, away)
         return [send] if send is not None else []
