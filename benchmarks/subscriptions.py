@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from typing import Any
 from unittest import mock
 
 from nacl.bindings import crypto_box_seal
@@ -12,7 +13,7 @@ from nacl.bindings import crypto_box_seal
 from benchmarks.figures import Effort, Figure, alternate, at_most
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.roster import GENESIS, Network, Relay, Roster
-from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Randomness, Seed
+from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Seed
 from hushcast_protocol.overlay import installations
 from hushcast_protocol.overlay.host_cards import make_host_card
 from hushcast_protocol.overlay.installations import HostRoot, Installation, SealedBranch, seal_down
@@ -60,8 +61,8 @@ def _sizes(roster: Roster) -> list[tuple[int, bytes]]:
     boxes: list[tuple[int, bytes]] = []
     seal = installations.seal_parcel
 
-    def noting(parcel: Parcel, parcel_key: bytes, randomness: Randomness) -> bytes:
-        sealed = seal(parcel, parcel_key, randomness)
+    def noting(parcel: Parcel, parcel_key: bytes, *others: Any) -> bytes:
+        sealed = seal(parcel, parcel_key, *others)
         boxes.append((len(sealed) - _SEALED_BOX, parcel_key))
         return sealed
 

@@ -15,6 +15,7 @@ from fuzzing import Script, Target, scripts
 from hushcast_node.counters import COUNTERS
 from hushcast_overlay.relay.keepers import kept_messages
 from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
+from hushcast_overlay.relay.times_there import TimesThere
 from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay import kept_shares
@@ -64,7 +65,9 @@ class _Keeper:
         env = Environment(lambda: self.now, stream(), compute)
         context = Context(env, self.store, Counters(COUNTERS), NoTracer(), self._nursery.start_soon)
         lists: Any = _Lists()
-        self.kept = KeptMessages(_US, lists, NETWORK.calendar, context)
+        there = TimesThere(NETWORK.calendar, context)
+        self.kept = KeptMessages(_US, lists, NETWORK.calendar, there, context)
+        await there.load()
         await self.kept.load()
 
     def day(self) -> int:
