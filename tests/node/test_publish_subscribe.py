@@ -6,6 +6,7 @@ import pytest
 import trio
 from small_network import ONE, TWO, Ear, small_network, until
 
+from hushcast_overlay.relay.detours import HAND_ONS
 from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
@@ -56,12 +57,14 @@ async def test_topics_are_not_mixed() -> None:
         assert net.count("messages_unrouted") == 0
 
 
-async def test_a_topic_that_nobody_subscribes_to_goes_nowhere() -> None:
+async def test_a_topic_that_nobody_subscribes_to_is_handed_on_three_times_and_comes_to_nobody() -> None:
     async with small_network() as net:
         ear = await net.clients[0].listen(ONE)
         await net.clients[1].daemon.service.publish(TWO, Content(b"x"))
-        await until(lambda: net.count("messages_unrouted") == 2)
-        assert net.count("messages_sent") == 0
+        await until(lambda: net.count("messages_unrouted") == 2 * (1 + HAND_ONS))
+        await trio.sleep(net.epoch)
+        assert net.count("messages_sent") == 2 * HAND_ONS
+        assert net.count("messages_unrouted") == 2 * (1 + HAND_ONS)
         assert ear.heard == []
 
 

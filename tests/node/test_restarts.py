@@ -100,6 +100,8 @@ async def test_a_subscriber_that_restarts_keeps_its_subscriptions() -> None:
         subscriber, publisher = net.clients
         for topic in (ONE, TWO):
             (await subscriber.daemon.service.subscribe(Interest(topic))).close()
+        told = 2 * [net.seats]
+        await until(lambda: [held["nodes"] for held in subscriber.daemon.service.subscriptions()] == told)
         before = {
             held.wanted.interest.topic: (
                 held.wanted.name,
@@ -121,7 +123,7 @@ async def test_a_subscriber_that_restarts_keeps_its_subscriptions() -> None:
         }
         assert after == before
         await until(lambda: all(held["ready"] for held in subscriber.daemon.service.subscriptions()))
-        assert [held["nodes"] for held in subscriber.daemon.service.subscriptions()] == 2 * [net.seats]
+        assert [held["nodes"] for held in subscriber.daemon.service.subscriptions()] == told
         one, two = await subscriber.listen(ONE), await subscriber.listen(TWO)
         await publisher.daemon.service.publish(ONE, Content(b"one"))
         await publisher.daemon.service.publish(TWO, Content(b"two"))
@@ -291,6 +293,7 @@ async def test_a_repeat_is_not_acknowledged_either_before_a_relay_has_it_on_disk
         subscriber = net.clients[0]
         (await subscriber.daemon.service.subscribe(Interest(ONE))).close()
         (planned,) = subscriber.route().planned.values()
+        await until(lambda: not planned.unconfirmed, what="all are told")
         below, top = next((key, above) for key, above in planned.installation.tree.parents.items() if above)
         await subscriber.stop()
         relay, origin = net.relay(top), net.relay(below)
