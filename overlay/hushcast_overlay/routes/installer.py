@@ -64,7 +64,6 @@ class Installer:
         roster = replace(newest, relays=listed) if newest is not None else None
         done: set[RelayId] = set()
         full: set[RelayId] = set()
-
         manner = self._connector.manner
 
         def note(others: trio.CancelScope | None, confirmed: set[RelayId]) -> None:
@@ -85,9 +84,7 @@ class Installer:
                 await self._drop_down(shape, instruct, roster, heard, full, by)
         if roster is not None and (dear := full - done):
             priced = replace(roster, relays={relay: _at_most(listed[relay]) for relay in dear})
-            await self._drop_down(
-                Tree(dict.fromkeys(dear)), instruct, priced, partial(note, None), set(), None
-            )
+            await self._drop_down(Tree(dict.fromkeys(dear)), instruct, priced, confirm, set(), None)
 
     async def _drop_down(
         self,
