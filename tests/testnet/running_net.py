@@ -90,6 +90,16 @@ class RunningTestnet:
         async with hushcast.connect(self.socket(name)) as daemon:
             return await daemon.status()
 
+    async def told(self, name: str, topic: str, nodes: int) -> None:
+        """Wait until so many relays have confirmed a subscription; an application is told by the first."""
+        async with hushcast.connect(self.socket(name)) as daemon:
+            with trio.fail_after(90):
+                while not any(  # noqa: ASYNC110 - another process makes it true
+                    (one.topic, one.described["nodes"]) == (topic, nodes)
+                    for one in await daemon.subscriptions()
+                ):
+                    await trio.sleep(0.5)
+
     @asynccontextmanager
     async def listening(
         self, name: str, topic: str, within: float = 90, keep: bool = False
