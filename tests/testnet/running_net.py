@@ -126,15 +126,15 @@ class RunningTestnet:
         if not keep:
             await self.forget(topic, name)
 
-    async def end(self, name: str, *, by_kill: bool = False) -> None:
+    async def end(self, name: str, by_kill: bool = False) -> None:
         """End a daemon or the directory as its operator does, or by SIGKILL."""
         process = processes.find(name, self.pid(name))
         assert process is not None
         await (processes.kill if by_kill else processes.stop)([process])
 
-    async def kill_and_restart(self, name: str) -> None:
-        """Kill a daemon or the directory, start it again with its configuration, wait until it is ready."""
-        await self.end(name, by_kill=True)
+    async def restart(self, name: str, by_kill: bool = False) -> None:
+        """End a daemon or the directory, start it again with its configuration, wait until it is ready."""
+        await self.end(name, by_kill)
         await self.start(name, [sys.executable])
 
     async def start(self, name: str, python: list[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -93,7 +92,7 @@ def test_what_was_acknowledged_arrives_whatever_is_killed(two: list[House]) -> N
         house.kill()
         house.start()
         stream.until_more(10)
-        trio.run(house.net.restart, house.member.daemon, signal.SIGKILL)
+        trio.run(house.net.restart, house.member.daemon, True)
     stream.until_more(10)
     stream.end()
     back = PahoClient(5, there.server, "reader", lasting=True)

@@ -94,7 +94,7 @@ async def test_nothing_durable_is_lost_and_nothing_acknowledged_comes_again(
                 if number % 3 == 2:
                     application.kill()
                 else:
-                    await net.kill_and_restart((SUBSCRIBER, PUBLISHER)[number % 3])
+                    await net.restart((SUBSCRIBER, PUBLISHER)[number % 3], by_kill=True)
             publishing.cancel_scope.cancel()
         with trio.move_on_after(ARRIVES_WITHIN):
             while press.queued - application.shown.keys():  # noqa: ASYNC110 - as above

@@ -72,7 +72,7 @@ async def test_programs_live_through_the_kills_of_their_daemon(tcp_testnet: Any)
                 publishing.start_soon(press.run)
             for _ in range(KILLS):
                 await trio.sleep(choice.uniform(0.2, 1.5))
-                await net.kill_and_restart(SUBSCRIBER)
+                await net.restart(SUBSCRIBER, by_kill=True)
             publishing.cancel_scope.cancel()
         for reader, press in zip(readers, presses, strict=True):
             await reader.until(press.queued)

@@ -72,7 +72,7 @@ async def live_through_everything(net: Any, link: str) -> list[str]:
     """Let the daemons meet what they log about; return metrics and the ids of messages."""
     relay, reader, writer = net.relays[0], *[name for name in net.daemons if name not in net.relays][:2]
     sockets = [with_metrics(net, name) for name in (relay, reader)]
-    await net.kill_and_restart(reader)
+    await net.restart(reader, by_kill=True)
     found = []
     async with (
         net.listening(reader, OPEN, keep=True) as heard,
@@ -86,7 +86,7 @@ async def live_through_everything(net: Any, link: str) -> list[str]:
         await heard.until({found[0]})
         await heard_too.until({found[1]})
         assert heard_too.shown[found[1]] == 1
-        await net.kill_and_restart(relay)  # its peers find their links broken
+        await net.restart(relay, by_kill=True)  # its peers find their links broken
         found.append(await net.publish(writer, OPEN, PAYLOAD))
     async with hushcast.connect(net.socket(reader)) as daemon:
         with pytest.raises(hushcast.UsageError):
