@@ -42,9 +42,7 @@ async def test_nothing_comes_after_unsubscribing_and_no_relay_forwards_within_an
         await trio.sleep(5)
         assert listening.shown == seen == {before: 1}
     sent = [line for relay in net.relays for line in net.observations(relay) if line["kind"] == "sent"]
-    by_leases = {
-        line["message"] for line in sent if len(line["tokens"]) == 1
-    }  # others are handed on by drops
+    by_leases = {line["message"] for line in sent if len(line["tokens"]) == 1}  # others are handed on
     dropped = {
         line["message"] for relay in net.relays for line in net.observations(relay) if line["kind"] == "drop"
     }

@@ -194,6 +194,7 @@ def test_a_browser(
         until(lambda: "open" in said())
         gateway.publish("news", "first")
         until(lambda: "first" in said())
+        gateway.publish("last", "what was said before is on disk when this is")
         gateway.kill()
         gateway.start()
         gateway.publish("news", "missed")
