@@ -143,7 +143,7 @@ link_file = "/unused"
 @asynccontextmanager
 async def network(tmp_path: Path, *keys: PurposeKeyring | None, **options: Any) -> AsyncIterator[list[House]]:
     """Run a house for each set of keys; the options are the first one's."""
-    with trio.fail_after(90):  # what an update in flight leaves behind is looked at again after a minute
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
             houses: list[House] = []
             for number, one in enumerate(keys):

@@ -119,11 +119,11 @@ class ReservationUpdates:
         if self._told.get(topic, "") == clauses:
             return
         assert self._broker is not None, "nothing goes out before it runs"
-        if clauses:
+        # What is answered late may be of something that is not retained any more.
+        if clauses and any(self._broker.operator.retained(topic)):
             self._told[topic] = clauses
             self._broker.ledger.put(_KIND, topic.encode(), clauses.encode())
-        else:
-            del self._told[topic]
+        elif self._told.pop(topic, None) is not None:
             self._broker.ledger.delete(_KIND, topic.encode())
 
 
