@@ -17,17 +17,24 @@ from small_network import small_network, until
 
 from hushcast_overlay.relay import drops
 from hushcast_overlay.relay.drops import GATHER
+from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay import late_routes
 
 FLOODED = 120  # seconds: there were more keys in the line than the pace takes in as many
 
 
-async def served_within(scene: FloodedOrigin, owner: OwnerEnd, count: int = 10) -> float:
-    """Return how many seconds after an honest lease all that waited for it has come."""
+async def waiting_for(scene: FloodedOrigin, owner: OwnerEnd, count: int) -> list[Message]:
+    """Drop, and have an owner hold the topic of what waits then; return what was dropped."""
     waited = [await scene.drop(HONEST) for _ in range(count)]
     await trio.sleep(5)  # they are handed on, to the host too, which knows nothing of them yet
     await owner.attach()
     await owner.hold(scene.origin, trunk=HONEST)
+    return waited
+
+
+async def served_within(scene: FloodedOrigin, owner: OwnerEnd, count: int = 10) -> float:
+    """Return how many seconds after an honest lease all that waited for it has come."""
+    waited = await waiting_for(scene, owner, count)
     assert not owner.heard
     await scene.install(scene.lease(HONEST))
     began = trio.current_time()
@@ -59,10 +66,7 @@ async def test_an_honest_lease_is_served_at_once(
 async def test_what_is_installed_unchanged_brings_nothing_again() -> None:
     async with small_network(relays=2, clients=0, epoch=LONG) as net:
         scene, owner = with_an_owner(net)
-        waited = await scene.drop(HONEST)
-        await trio.sleep(5)
-        await owner.attach()
-        await owner.hold(scene.origin, trunk=HONEST)
+        (waited,) = await waiting_for(scene, owner, 1)
         lease = scene.lease(HONEST)
         for _ in range(3):
             await scene.install(lease)
@@ -78,10 +82,7 @@ async def test_what_is_installed_unchanged_brings_nothing_again() -> None:
 async def test_one_turn_serves_all_leases_of_a_moment() -> None:
     async with small_network(relays=2, clients=0, epoch=LONG) as net:
         scene, owner = with_an_owner(net)
-        waited = await scene.drop(HONEST)
-        await trio.sleep(5)
-        await owner.attach()
-        await owner.hold(scene.origin, trunk=HONEST)
+        (waited,) = await waiting_for(scene, owner, 1)
         for _ in range(20):
             await scene.install(scene.lease(HONEST))
         await owner.hears(waited, within=5)

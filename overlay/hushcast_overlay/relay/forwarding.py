@@ -218,7 +218,6 @@ class Forwarding:
 
         A relay gets it even where it had it for other leases: behind it this one leads elsewhere. It sends on
         only to whom it has not sent it. A box is the end of its way, and gets it once.
-
         """
         self._router.unsent(message, [hop for hop in late if not is_box(hop)])
         return await self.route([message], ORIGIN, is_again=True, only=late.__contains__)

@@ -33,8 +33,14 @@ class MissedTrees:
         if self._relay not in relays:
             return True
         since = relays[self._relay].since
+
+        def was_absent(told_from: int) -> bool:
+            # In the epoch in which it is first listed it need not have been there from the beginning.
+            watched = range(max(told_from, since + 1), (day + 1) * EPOCHS_A_DAY)
+            return since > told_from or bool(self._there.away(watched))
+
         told_from = math.ceil((day - 1 + RENEWS_FROM) * EPOCHS_A_DAY)
-        told_from = max(told_from, min(relay.since for relay in relays.values()))
-        # In the epoch in which it is first listed it need not have been there from the beginning.
-        watched = range(max(told_from, since + 1), (day + 1) * EPOCHS_A_DAY)
-        return since > told_from or bool(self._there.away(watched))
+        # Each drop asks: all relays are looked through only where it was absent, and the network may be new.
+        return was_absent(told_from) and was_absent(
+            max(told_from, min(relay.since for relay in relays.values()))
+        )

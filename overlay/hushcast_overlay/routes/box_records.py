@@ -24,7 +24,7 @@ _KEPT_BOX = RecordKind(
     "was asked for, and whether it is to be forgotten",
     lifetime="until unsubscribed and its hosts have heard, or the last day for which it was used has lapsed",
 )
-_RENEWAL = 0.375
+_RENEWAL = 0.375  # of every box: moments are drawn anew each day, and the place in the record stays
 _NAME = 16  # bytes of the name of what is wanted
 
 
