@@ -19,11 +19,11 @@ from steps import Steps
 from hushcast_overlay.relay.keepers import hand_ins, kept_messages
 from hushcast_overlay.relay.strangers import MAX_SHOWING
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.content import kept_shares
+from hushcast_protocol.content.kept_shares import KEPT_BESIDE, MAX_KEPT_IDS
 from hushcast_protocol.content.messages import MAX_BODY, Message
-from hushcast_protocol.overlay import kept_shares
 from hushcast_protocol.overlay.frames import Ack, Drop, Forward, Receipt
 from hushcast_protocol.overlay.keeper_frames import MAX_SHOWN, AskKept, AskKeptMessages, HandIn, ShownKept
-from hushcast_protocol.overlay.kept_shares import KEPT_BESIDE, MAX_KEPT_IDS
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
 

@@ -19,6 +19,7 @@ from small_network import EPOCH_SECONDS, Node, until
 from hushcast_overlay.keepers import keeper_questions
 from hushcast_overlay.relay.boxes import box_ids, sought_trunks
 from hushcast_overlay.relay.boxes.box_ids import BoxIds
+from hushcast_protocol.content.kept_shares import MAX_KEPT_IDS
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_protocol.overlay.box_frames import SOUGHT_DAYS
 from hushcast_protocol.overlay.frames import Receipt
@@ -27,7 +28,6 @@ from hushcast_protocol.overlay.keeper_frames import (
     ShownKept,
     ShownKeptMessages,
 )
-from hushcast_protocol.overlay.kept_shares import MAX_KEPT_IDS
 
 LONG = 10 * EPOCH_SECONDS
 Answer = Callable[[Any], Awaitable[Any]]

@@ -17,10 +17,10 @@ from hushcast_overlay.relay.keepers import kept_messages
 from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
 from hushcast_overlay.relay.times_there import TimesThere
 from hushcast_protocol.base.keeping_rule import KeepingRule
+from hushcast_protocol.content import kept_shares
+from hushcast_protocol.content.kept_shares import trunk_day
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay import kept_shares
 from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept, ShownKeptMessages
-from hushcast_protocol.overlay.kept_shares import trunk_day
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, run_here

@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steps import one_step
 
-from hushcast_protocol.content.messages import HEADER, MAX_BODY, SEAL
-from hushcast_protocol.content.payload_sizes import PADDED_SIZES
-from hushcast_protocol.overlay import kept_shares
-from hushcast_protocol.overlay.kept_shares import (
+from hushcast_protocol.content import kept_shares
+from hushcast_protocol.content.kept_shares import (
     KEPT_BESIDE,
     MAX_KEPT,
     MAX_KEPT_IDS,
@@ -23,6 +21,8 @@ from hushcast_protocol.overlay.kept_shares import (
     day_of_trunk,
     trunk_day,
 )
+from hushcast_protocol.content.messages import HEADER, MAX_BODY, SEAL
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 
 BODIES = [HEADER + size + SEAL for size in PADDED_SIZES]
 BODY = BODIES[0]

@@ -11,10 +11,10 @@ from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.hop_link import MAX_UNROUTED
 from hushcast_protocol.base.proof_of_work import ProofOfWork
 from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder
+from hushcast_protocol.content.kept_shares import MAX_KEPT_IDS
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS
 from hushcast_protocol.overlay.keeper_frames import MAX_SHOWN, HandIn, KeeperAnswer, KeeperRequest
-from hushcast_protocol.overlay.kept_shares import MAX_KEPT_IDS
 from hushcast_protocol.overlay.parcels import MAX_PARCEL
 from hushcast_protocol.shards.shard_requests import MAX_SHARD_ANSWER, ShardAnswer, ShardRequest
 

@@ -9,9 +9,9 @@ import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire
+from hushcast_protocol.content.kept_shares import MAX_KEPT_IDS
 from hushcast_protocol.content.messages import MAX_BODY, TRAIL_SIZE, Message, check_message
 from hushcast_protocol.overlay.kept_answers import MAX_AWAY
-from hushcast_protocol.overlay.kept_shares import MAX_KEPT_IDS
 
 MAX_SHOWN = 64  # messages of one question: 75 kB of the smallest, and a first contact is dearer than these
 

@@ -16,6 +16,14 @@ from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, encode
+from hushcast_protocol.content.kept_shares import (
+    MAX_KEPT,
+    TRUNK_DAY_SIZE,
+    KeptEntry,
+    KeptShares,
+    day_of_trunk,
+    trunk_day,
+)
 from hushcast_protocol.content.messages import MAX_BODY, TRAIL_SIZE, Message, check_message
 from hushcast_protocol.overlay.hops import keeper_hop
 from hushcast_protocol.overlay.keeper_frames import (
@@ -29,14 +37,6 @@ from hushcast_protocol.overlay.keeper_frames import (
     first_shown,
 )
 from hushcast_protocol.overlay.kept_answers import windows
-from hushcast_protocol.overlay.kept_shares import (
-    MAX_KEPT,
-    TRUNK_DAY_SIZE,
-    KeptEntry,
-    KeptShares,
-    day_of_trunk,
-    trunk_day,
-)
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, Records, record_reader

@@ -1,18 +1,19 @@
-"""The shares of what one keeper keeps: by trunk and day, by the relay that handed in, small bodies apart.
+"""The shares of what one keeper keeps: by trunk and day, by the giver who handed in, small bodies apart.
 
 Half of all room, and half of each trunk's on a day, is for bodies of 4 KiB and less. Where a half is too
-full, *the relay that handed in most of it* gives way, its oldest message first. So a relay that floods a
-trunk, or makes up trunks, loses its own. Of a message that several hand in, whoever has handed in least has
-it: a flood through one origin does not take with it what another one handed in, too.
+full, *the giver that handed in most of it* gives way, its oldest message first. So one that floods a trunk,
+or makes up trunks, loses its own. Of a message that several hand in, whoever has handed in least has it: a
+flood through one does not take with it what another one handed in, too.
 
-A flood that comes through all origins, as strangers can make one, takes the day that it is aimed at.
+At a relay of the overlay a giver is an origin; a flood that comes through all origins, as strangers can make
+one, takes the day that it is aimed at. A server, or the root of brokers, knows no origins: there a giver is
+who handed in, if that is known, *on one day*, so that a flood takes nothing of the days before it.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import HEADER, SEAL
 
 MAX_KEPT = 256 * 1024 * 1024  # bytes kept by one relay: as its spool; 14 days of 1,000 quiet topics take 4 MB
@@ -27,6 +28,9 @@ MAX_KEPT_IDS = (MAX_KEPT_OF_TRUNK // 2) // (_SMALLEST + KEPT_BESIDE) + (MAX_KEPT
 """Of a trunk and day, 10,261: one answer of 350 kB holds the ids of all."""
 
 TRUNK_DAY_SIZE = 24  # bytes
+
+Giver = bytes
+"""Who handed in: what names one to the keeper."""
 
 
 def trunk_day(day: int, trunk: bytes) -> bytes:
@@ -44,7 +48,7 @@ class KeptEntry(NamedTuple):
 
     size: int
     """Bytes of its body."""
-    giver: RelayId
+    giver: Giver
     """Who handed it in."""
     epoch: int
     """In which it came."""
@@ -56,24 +60,24 @@ class _Half:
     def __init__(self, most: int, most_of_trunk: int) -> None:
         self._most = most
         self._most_of_trunk = most_of_trunk
-        self._piles: dict[RelayId, dict[bytes, dict[bytes, int]]] = {}  # by giver and trunk, by id, in order
-        self._of_giver: dict[RelayId, int] = {}
-        self._of_trunk: dict[bytes, dict[RelayId, int]] = {}
+        self._piles: dict[Giver, dict[bytes, dict[bytes, int]]] = {}  # by giver and trunk, by id, in order
+        self._of_giver: dict[Giver, int] = {}
+        self._of_trunk: dict[bytes, dict[Giver, int]] = {}
         self._trunks: dict[bytes, int] = {}
         self._full: dict[bytes, None] = {}
-        self._size = 0
+        self.size = 0
 
-    def handed_in(self, giver: RelayId) -> int:
-        """Return the bytes that count for a relay."""
+    def handed_in(self, giver: Giver) -> int:
+        """Return the bytes that count for a giver."""
         return self._of_giver.get(giver, 0)
 
-    def add(self, name: bytes, message: bytes, size: int, giver: RelayId) -> None:
+    def add(self, name: bytes, message: bytes, size: int, giver: Giver) -> None:
         self._piles.setdefault(giver, {}).setdefault(name, {})[message] = size
         self._change(name, giver, size)
         if self._trunks[name] > self._most_of_trunk:
             self._full[name] = None
 
-    def remove(self, name: bytes, message: bytes, giver: RelayId) -> None:
+    def remove(self, name: bytes, message: bytes, giver: Giver) -> None:
         piles = self._piles[giver]
         size = piles[name].pop(message)
         if not piles[name]:
@@ -82,8 +86,8 @@ class _Half:
             del self._piles[giver]
         self._change(name, giver, -size)
 
-    def _change(self, name: bytes, giver: RelayId, size: int) -> None:
-        self._size += size
+    def _change(self, name: bytes, giver: Giver, size: int) -> None:
+        self.size += size
         _count(self._of_giver, giver, size)
         _count(self._of_trunk.setdefault(name, {}), giver, size)
         _count(self._trunks, name, size)
@@ -98,7 +102,7 @@ class _Half:
             name = next(iter(self._full))
             givers = self._of_trunk[name]
             giver = max(givers, key=givers.__getitem__)
-        elif self._size > self._most:
+        elif self.size > self._most:
             giver = max(self._of_giver, key=self._of_giver.__getitem__)
             name = next(iter(self._piles[giver]))
         else:
@@ -115,14 +119,26 @@ def _count(sizes: dict[bytes, int], name: bytes, size: int) -> None:
 class KeptShares:
     """What one keeper keeps, in memory: all but the bodies."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        """`most` are the bytes of all, `MAX_KEPT` unless given; an eighth of them is for a trunk's day."""
+        of_trunk = MAX_KEPT_OF_TRUNK if most is None else most // 8
+        most = MAX_KEPT if most is None else most
         self._kept: dict[bytes, dict[bytes, KeptEntry]] = {}  # by trunk and day, by id
-        self._small = _Half(MAX_KEPT // 2, MAX_KEPT_OF_TRUNK // 2)
-        self._large = _Half(MAX_KEPT // 2, MAX_KEPT_OF_TRUNK // 2)
+        self._small = _Half(most // 2, of_trunk // 2)
+        self._large = _Half(most // 2, of_trunk // 2)
 
     def __len__(self) -> int:
         """Return how many trunks' days something is kept of."""
         return len(self._kept)
+
+    def __contains__(self, name: bytes) -> bool:
+        """Tell whether anything is kept of a trunk's day."""
+        return name in self._kept
+
+    @property
+    def size(self) -> int:
+        """The bytes that are kept, with what counts beside them."""
+        return self._small.size + self._large.size
 
     def find(self, name: bytes, message: bytes) -> KeptEntry | None:
         """Return what is known of a message of a trunk's day, `None` if it is not kept."""
@@ -148,8 +164,8 @@ class KeptShares:
             gone.append((*found, self.remove(*found)))
         return gone
 
-    def hand_in_again(self, name: bytes, message: bytes, giver: RelayId) -> KeptEntry | None:
-        """Note that another relay hands in what is kept; return what is known of it, if that is new."""
+    def hand_in_again(self, name: bytes, message: bytes, giver: Giver) -> KeptEntry | None:
+        """Note that another one hands in what is kept; return what is known of it, if that is new."""
         entry = self._kept[name][message]
         half, size = self._half(entry), entry.size + KEPT_BESIDE
         if half.handed_in(giver) + size >= half.handed_in(entry.giver):
