@@ -139,6 +139,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         brokers.Ack,
         brokers.Ping,
         brokers.AskCharters,
+        brokers.AskPast,
         brokers.KnownCharter,
         brokers.Publish,
     ),

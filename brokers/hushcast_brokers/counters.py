@@ -7,6 +7,10 @@ from hushcast_runtime.counters import COMMON_COUNTERS
 BROKER_COUNTERS = {
     "publications_accepted": "publications that the root took, and that are on disk",
     "publications_repeated": "publications that came to the root again and were answered as before",
+    "messages_kept": "publications that the root keeps for those who come later",
+    "messages_kept_gave_way": "kept publications that gave way to newer ones, for want of room",
+    "kept_asked_for": "questions to the root for what it keeps",
+    "kept_brought": "kept publications that it showed for such questions",
     "messages_received": "messages that came from the parent, repeats included",
     "messages_forwarded": "messages sent to brokers below and to clients, repeats included",
     "messages_acknowledged": "messages that brokers below and clients acknowledged",
@@ -55,6 +59,7 @@ BROKER_COUNTERS = {
 
 CLIENT_COUNTERS = {
     "deliveries_refused": "deliveries that were not a whole message of a day that is open",
+    "past_days_brought": "days gone by of subscriptions of which all that is kept has come",
     "trees_taken": "newer trees taken",
     "charters_taken": "newer charters of its community taken",
     "charters_clashed": "charters refused because their keeper signed two of one epoch",

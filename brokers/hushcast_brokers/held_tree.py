@@ -63,6 +63,11 @@ class HeldTree:
         announced = BEGINNING if self.newest is None else self.newest.wire
         return announced.by(self._network.calendar.epoch(now))
 
+    @property
+    def days_kept(self) -> int:
+        """For how many days after its own the root keeps what is published; 0: not at all."""
+        return 0 if self.newest is None else self.newest.days_kept
+
     def spoken(self, now: float) -> int:
         """Return in which wire links are opened; raise `OtherWire` where it is not spoken here."""
         return self.wire(now).spoken()

@@ -23,6 +23,10 @@ SERVER_COUNTERS = {
     "publications_accepted": "publications that are on disk for their subscribers",
     "publications_repeated": "publications that came again and were answered as before",
     "publications_unmatched": "publications that nobody had asked for",
+    "messages_kept": "publications that are kept for those who come later",
+    "messages_kept_gave_way": "kept publications that gave way to newer ones, for want of room",
+    "kept_asked_for": "days of topics that subscribers asked for",
+    "kept_brought": "kept publications that went out for such questions",
     "deliveries_sent": "deliveries sent to proxies, repeats after a broken link included",
     "deliveries_acknowledged": "deliveries that subscribers acknowledged",
     "deliveries_expired": "deliveries given up because their day was over",
@@ -54,6 +58,7 @@ USER_COUNTERS = {
     "links_failed": "links that could not be opened or broke",
     **_OF_OTHER_WIRES,
     "pseudonyms_introduced": "pseudonyms that a proxy and the server took",
+    "past_days_brought": "days gone by of subscriptions of which all that is kept has come",
     "deliveries_refused": "deliveries that did not open, or were not a message of their day",
     "answers_forged": "answers in the server's name that it did not give",
 }

@@ -65,6 +65,11 @@ class HeldWire:
         return announced.by(self._network.calendar.epoch(self._env.now()))
 
     @property
+    def days_kept(self) -> int:
+        """For how many days after its own the server keeps what is published; 0: not at all."""
+        return 0 if self._newest is None else self._newest.days_kept
+
+    @property
     def is_fresh(self) -> bool:
         """Whether anything was heard today: what comes is announced at least a whole day ahead."""
         return self._heard_on == self._today()
@@ -85,9 +90,12 @@ class HeldWire:
                 "the network goes on to a wire that this program does not speak", epoch=self.now.begins
             )
 
-    async def announce(self, seed: Seed, wanted: int | None) -> None:
-        """Announce, as the server, the wire that is wanted, if any is; on disk before anybody hears of it."""
-        signed = announce(seed, self._network, self._newest, wanted, self._env.now())
+    async def announce(self, seed: Seed, wanted: int | None, days_kept: int) -> None:
+        """Announce, as the server, the wire that is wanted, if any is, and for how many days it keeps.
+
+        On disk before anybody hears of it.
+        """
+        signed = announce(seed, self._network, self._newest, wanted, days_kept, self._env.now())
         await self._store.write(Change(_KIND, _KEY, encode(signed)))
         self.take(signed)
 

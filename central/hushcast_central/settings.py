@@ -14,9 +14,11 @@ from hushcast_central.network_file import (
     check_proxies,
     listed_proxies,
 )
+from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.network_wire import check_wanted
 from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy, ProxyRole
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings
+from hushcast_runtime.processes.keeping_section import NOTHING, KeepingSection
 
 
 class ServedNetworkSection(CentralTerms, frozen=True, kw_only=True):
@@ -47,6 +49,14 @@ class ServerSettings(ExaminedSettings, frozen=True, kw_only=True):
     wire: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """What the network should speak, which the server announces a day ahead; otherwise what it does."""
 
+    keeping: KeepingSection | None = None
+    """What the server keeps for those who come later; unless given, under `paper`, nothing."""
+
+    def kept(self) -> KeepingSection:
+        """Return what the server keeps."""
+        is_published = not self.network.central_profile().wraps_anew
+        return self.keeping or (NOTHING if is_published else KeepingSection())
+
     def proxies(self) -> tuple[Proxy, ...]:
         """Return the proxies."""
         return tuple(listed_proxies(self.listed))
@@ -56,6 +66,8 @@ class ServerSettings(ExaminedSettings, frozen=True, kw_only=True):
         super().check_own()
         check_wanted(self.wire)
         check_proxies(self.listed, self.transport, "proxies")
+        if self.kept().days and not self.network.central_profile().wraps_anew:
+            raise UsageError("keeping.days: a server as published keeps nothing: write 0, or take it out")
 
 
 class ProxySettings(ExaminedSettings, frozen=True, kw_only=True):

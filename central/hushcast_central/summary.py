@@ -18,6 +18,7 @@ def server_summary(settings: ServerSettings) -> dict[str, list[str]]:
         "state": [settings.state],
         "network": [_network(settings.network)],
         "proxies": _proxies(settings.proxies()),
+        "keeping": [settings.kept().text],
     }
 
 

@@ -12,6 +12,7 @@ from hushcast_central.user.carrier import CentralCarrier
 from hushcast_central.user.credentials import CredentialsMaker
 from hushcast_central.user.greeting import greet, keep_heard
 from hushcast_central.user.introducer import Introducer
+from hushcast_central.user.past_questions import PastQuestions
 from hushcast_central.user.pseudonym import PseudonymRecords
 from hushcast_central.user.pseudonym_upkeep import PseudonymUpkeep
 from hushcast_central.user.publisher import CentralPublisher
@@ -31,6 +32,7 @@ from hushcast_protocol.central.network import PROXY_ROLES, Proxy, ProxyRole
 from hushcast_protocol.content.tokens import OPEN_KEY, hashed_topic_key
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.storage.past_days import PastDaysRecords
 from hushcast_runtime.wording import counted
 
 
@@ -101,11 +103,12 @@ class CentralAdapter:
         introducer = Introducer(parts.network, context.env, context.counters)
         registering = TokenRegistration(introducer, records, calendar, context)
         withdrawals = PseudonymWithdrawals(links, registering, records, calendar, context)
-        tending = PseudonymUpkeep(
-            links, registering, UserAttachments(profile, context.counters), calendar, context
-        )
+        attachments = UserAttachments(profile, context.counters)
+        past = PastQuestions(links, credentials, registering, attachments, withdrawals, records, context)
+        tending = PseudonymUpkeep(links, registering, attachments, past, calendar, context)
         upkeep = ReceiverUpkeep(links, credentials, registering, tending, withdrawals, records, context)
-        self._routes = CentralRoutes(profile, calendar, upkeep, withdrawals, records, context)
+        days = PastDaysRecords(context.store)
+        self._routes = CentralRoutes(profile, calendar, upkeep, withdrawals, records, days, context)
         publications = CentralPublisher(
             parts.network, profile, links, introducer, credentials, heard, context
         )

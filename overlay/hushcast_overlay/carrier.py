@@ -21,12 +21,11 @@ from hushcast_runtime.carriers.carrier import (
     Handover,
     Probing,
     RoutedInterest,
+    check_kept,
     check_no_terms,
     check_spoken,
-    refuse_past,
 )
 from hushcast_runtime.carriers.contact import Contact
-from hushcast_runtime.wording import counted
 
 
 class OverlayCarrier:
@@ -85,12 +84,9 @@ class OverlayCarrier:
     def check_past(self, first: int) -> None:
         """Raise `Refusal` unless the network's relays keep what was published from a day on."""
         self._shards.check_relays()
-        if not self._shards.keeping.keepers or not self._routes.have_boxes:
-            refuse_past("this network")
-        days = self._shards.keeping.days
-        if first < self._today() - days:
-            kept = f"this network keeps what was published for {counted(days, 'day')}"
-            raise Refusal(f"{kept}: ask for `{days}d` or less")
+        keeping = self._shards.keeping
+        is_kept = bool(keeping.keepers) and self._routes.have_boxes
+        check_kept("this network", keeping.days if is_kept else 0, first, self._today())
 
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, OverlayRouteHandle]:
         """Take up, after a restart, the routes of what is still wanted; withdraw all others."""

@@ -10,7 +10,7 @@ import trio
 from small_network import ONE, READY_WITHIN, Ear, Process, derive, until
 from small_tree import SIX, SmallTree, shape
 
-from hushcast_brokers.client.routes import BrokersRoute
+from hushcast_brokers.client.brokers_route import BrokersRoute
 from hushcast_node.carrier_parts import BrokersParts
 from hushcast_node.counters import BROKERS_NODE
 from hushcast_node.daemon import NodeDaemon, NodeParts

@@ -43,6 +43,7 @@ from hushcast_protocol.brokers.frames import (
     decode_from_above,
 )
 from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_protocol.content.attributes import Label, Number
 from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message, message_id
 from hushcast_protocol.content.payload_sizes import PADDED_SIZES
@@ -50,6 +51,7 @@ from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
+from hushcast_runtime.processes.keeping_section import NOTHING, KeepingSection
 from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport, TransportError
@@ -124,6 +126,7 @@ class Member(Process):
             network.tracer,
             self.tomography,
             network.keepers if is_root else frozenset(),
+            keeping=network.root_keeps if is_root else NOTHING,
         )
         self.daemon = Broker(parts)
         # As Tor's consensus vouches for the time; there is no roster that would.
@@ -238,6 +241,7 @@ class SmallTree:
         self.root = self.add("root", "root", None)
         self.net = BrokersNetwork("small", profile, EPOCH_SECONDS, self.root.key)
         self.calendar = self.net.calendar
+        self.root_keeps = KeepingSection() if read_privacy(profile).can_keep else NOTHING
         self.count_of_messages = 0
 
     def add(self, name: str, role: BrokerRole, parent: Member | None) -> Member:

@@ -78,7 +78,7 @@ async def test_all_that_were_left_are_told_of_an_end_though_one_of_them_goes_mea
 
         async def ignored(*_: Any) -> None: ...
 
-        attachments = Attachments(parts, ignored, lambda: None, lambda *_: True)
+        attachments = Attachments(parts, ignored, lambda: None, lambda *_: True, lambda _: None)
         await attachments.load()
         await trio.sleep(1.0)
         nursery.start_soon(attachments.settle, {})

@@ -23,9 +23,9 @@ from hushcast_runtime.carriers.carrier import (
     Probing,
     RoutedInterest,
     Tokens,
+    check_kept,
     check_no_terms,
     probed_often,
-    refuse_past,
 )
 from hushcast_runtime.environment import Environment
 
@@ -44,11 +44,18 @@ class Kept:
     """By day."""
     waiting: dict[bytes, Message] = field(default_factory=dict)
     """By id, until taken or their day is over."""
+    past: set[bytes] = field(default_factory=set)
+    """Of these, those that are of days gone by, and were asked for."""
+    began: int = 0
+    """The day on which it did."""
     arrival: trio.lowlevel.ParkingLot = field(default_factory=trio.lowlevel.ParkingLot)
 
     def wants(self, message: Message) -> bool:
         """Tell whether a message has the tokens."""
-        tokens = self.tokens.get(message.day)
+        return self.has(message, self.tokens.get(message.day))
+
+    def has(self, message: Message, tokens: Tokens | None) -> bool:
+        """Tell whether a message has these of its day."""
         return (
             tokens is not None
             and message.tokens[0] == tokens.trunk
@@ -76,6 +83,8 @@ class FakeNetwork:
         """All that were taken, by id, oldest first: for tests to look at."""
         self.closed: str | None = None
         """Why nobody takes messages or keeps routes now."""
+        self.days_kept = 0
+        """For how many days what was taken is kept for those who come later."""
         self.silence = "nobody gave a receipt"
         self.lost_receipts: float = 0
         """How many receipts are still to be lost; the messages are not."""
@@ -106,7 +115,8 @@ class FakeNetwork:
         for kept in found:
             kept.tokens = {day: held for day, held in kept.tokens.items() if not self._is_over(day)}
             for message in [one for one in kept.waiting.values() if self._is_over(one.day)]:
-                del kept.waiting[message.id]
+                if message.id not in kept.past:
+                    del kept.waiting[message.id]
         return found
 
     def take(self, message: Message) -> str | None:
@@ -120,6 +130,16 @@ class FakeNetwork:
         for kept in readers:
             kept.put(message)
         return None
+
+    def lose_what_waits(self) -> None:
+        """Lose what waits for all routes."""
+        for kept in self.sweep():
+            kept.waiting.clear()
+
+    def kept(self, first: int) -> list[Message]:
+        """Return what was published from a day on, as far as it is kept."""
+        first = max(first, self.calendar.day(self.now()) - self.days_kept)
+        return [one for one in self.messages.values() if one.day >= first] if self.days_kept else []
 
     async def arrived(self) -> None:
         """Return once nothing waits for any route."""
@@ -182,7 +202,8 @@ class FakeCarrier:
                 return
 
     def check_past(self, first: int) -> None:
-        refuse_past("the fake network")
+        today = self.calendar.day(self._network.now())
+        check_kept("the fake network", self._network.days_kept, first, today)
 
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, FakeRoute]:
         for name in self._member.keys() - {one.name for one in wanted}:
@@ -195,8 +216,12 @@ class FakeCarrier:
         return self._begun(wanted)
 
     def _begun(self, wanted: RoutedInterest) -> FakeRoute:
+        is_new = wanted.name not in self._member
         kept = self._member.setdefault(wanted.name, Kept())
+        if is_new:
+            kept.began = self.calendar.day(self._env.now())
         route = FakeRoute(self, self._network, self._member, kept, wanted, self._env)
+        route.first = (None if is_new else kept.began) if wanted.since is None else wanted.since
         self._spawn(route.run)
         return route
 
@@ -214,6 +239,9 @@ class FakeRoute:
         env: Environment,
     ) -> None:
         self.ready = trio.Event()
+        self.first: int | None = None
+        """The day from which on what is kept is to come, if any."""
+        self._looks = trio.Event()
         self._carrier = carrier
         self._network = network
         self._member = member
@@ -229,12 +257,14 @@ class FakeRoute:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep_tokens)
                 nursery.start_soon(self._hand_in)
+                nursery.start_soon(self._look_back)
 
     def describe(self) -> dict[str, Any]:
         return {"nodes": self._network.nodes}
 
     def look_back(self) -> None:
-        pass
+        self.first = self._wanted.since
+        self._looks.set()
 
     async def coverage(self) -> dict[str, Any]:
         return {"probes": self._probes}
@@ -268,6 +298,17 @@ class FakeRoute:
                 self._kept.tokens[day] = await self._wanted.tokens(day)
             self.ready.set()
             await trio.sleep(calendar.day_start(today + 1) - self._env.now())
+
+    async def _look_back(self) -> None:
+        await self.ready.wait()
+        while True:
+            self._looks = trio.Event()
+            for message in self._network.kept(self.first) if self.first is not None else ():
+                tokens = await self._wanted.tokens(message.day)
+                if not self._wanted.knows(message.id) and self._kept.has(message, tokens):
+                    self._kept.past.add(message.id)
+                    self._kept.put(message)
+            await self._looks.wait()
 
     async def _hand_in(self) -> None:
         kept = self._kept

@@ -70,8 +70,8 @@ class Reader:
     def knows(self, message_id: bytes) -> bool:
         return message_id in self.disk
 
-    def lose(self, count: int) -> None:
-        self.lost += count
+    def lose(self, count: int | None) -> None:
+        self.lost += 1 if count is None else count
 
     def miss(self, message_ids: list[bytes]) -> None:
         self.lost += len(message_ids)

@@ -8,11 +8,17 @@ import pytest
 import test_conformance as suite
 import trio
 from fake_carrier import NODES, FakeCarrier, FakeNetwork, FakeRoute, Kept
-from worlds import World, fake
+from readers import Reader
+from worlds import World, fake, keeping_fake
 
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import Tokens
 
+OF_THE_PAST = (
+    suite.test_who_was_away_for_days_hears_what_it_missed,
+    suite.test_the_past_comes_to_who_wants_it,
+    suite.test_what_was_lost_where_it_waited_comes_all_the_same,
+)
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -64,6 +70,18 @@ def keeps_what_nobody_wants(patch: pytest.MonkeyPatch) -> None:
 
 def never_forgets_a_message(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FakeNetwork, "_is_over", lambda network, day: False)
+
+
+def keeps_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FakeNetwork, "kept", lambda network, first: [])
+
+
+def keeps_for_ever(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FakeNetwork, "kept", lambda network, first: list(network.messages.values()))
+
+
+def brings_all_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Reader, "knows", lambda reader, message_id: False)
 
 
 def knows_the_first_day_only(patch: pytest.MonkeyPatch) -> None:
@@ -133,6 +151,11 @@ def probes_nobody(patch: pytest.MonkeyPatch) -> None:
         (resumes_only_in_name, suite.test_what_comes_while_a_subscriber_is_away_arrives_after),
         (keeps_what_nobody_wants, suite.test_a_restart_keeps_what_is_wanted_and_ends_the_rest),
         (never_forgets_a_message, suite.test_what_waits_for_whoever_stays_away_goes_with_its_day),
+        (keeps_nothing, suite.test_who_was_away_for_days_hears_what_it_missed),
+        (keeps_nothing, suite.test_the_past_comes_to_who_wants_it),
+        (keeps_nothing, suite.test_what_was_lost_where_it_waited_comes_all_the_same),
+        (keeps_for_ever, suite.test_the_past_comes_to_who_wants_it),
+        (brings_all_again, suite.test_who_was_away_for_days_hears_what_it_missed),
         (knows_the_first_day_only, suite.test_routes_outlast_their_days),
         (mixes_topics, suite.test_topics_and_conditions_are_kept_apart),
         (mixes_conditions_up, suite.test_topics_and_conditions_are_kept_apart),
@@ -148,7 +171,7 @@ async def test_a_broken_promise_is_found(
     monkeypatch: pytest.MonkeyPatch, broken: Break, promise: Callable[[World], Awaitable[None]]
 ) -> None:
     broken(monkeypatch)
-    async with fake() as world:
+    async with (keeping_fake if promise in OF_THE_PAST else fake)() as world:
         # What `json` cannot write is a TypeError.
         with pytest.raises((AssertionError, TypeError, pytest.fail.Exception)):
             await promise(world)

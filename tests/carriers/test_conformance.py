@@ -25,12 +25,16 @@ from worlds import (
     central_over_memory,
     central_over_tcp,
     fake,
+    keeping_fake,
+    keeping_poor_fake,
     overlay_over_memory,
     overlay_over_tcp,
+    overlay_with_keepers,
     poor_fake,
 )
 
 from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
@@ -52,6 +56,22 @@ CARRIERS = [
     pytest.param(brokers_in_a_community, id="brokers in a community"),
     pytest.param(brokers_over_tcp, id="brokers over tcp", marks=pytest.mark.slow),
 ]
+KEEPERS = [
+    pytest.param(keeping_fake, id="fake"),
+    pytest.param(keeping_poor_fake, id="poor fake"),
+    pytest.param(overlay_with_keepers, id="overlay with keepers"),
+    pytest.param(central_over_memory, id="central over memory"),
+    pytest.param(brokers_over_memory, id="brokers over memory"),
+    pytest.param(brokers_under_full, id="brokers under full"),
+]
+KEEP_NOTHING = [
+    pytest.param(fake, id="fake"),
+    pytest.param(overlay_over_memory, id="overlay without keepers"),
+    pytest.param(central_as_published, id="central as published"),
+    pytest.param(brokers_as_published, id="brokers under full as published"),
+    pytest.param(brokers_in_a_community, id="brokers in a community"),
+]
+PAST_WITHIN = 6 * 3600.0  # seconds for the questions of some days, their pauses, and an epoch more
 KINDS = make_topic("kinds of news", ["kind"], TopicSecret(bytes(range(32))))
 
 Opened = Callable[[], AbstractAsyncContextManager[World]]
@@ -305,6 +325,77 @@ async def test_a_crash_while_subscribing_does_no_harm(world: World) -> None:
     await shows_no_more(reader, b"x")
 
 
+# What is kept: of a time away, of days before, and of what was lost on the way
+
+
+async def publish_for(world: World, days: int, begin: int = 0) -> list[bytes]:
+    """Hand over a message a day, until so many days have begun; return them."""
+    sent = []
+    for number in range(begin, begin + days):
+        sent.append(b"on day %d" % number)
+        await hand_over(world.there.carrier, world.seal(Content(sent[-1])))
+        await trio.sleep(world.calendar.day_seconds)
+    return sent
+
+
+async def brings(reader: Reader, *payloads: bytes) -> None:
+    """Wait until a reader has taken just these, some of them of days gone by, and nothing else comes."""
+    await until(lambda: len(reader.disk) >= len(payloads), PAST_WITHIN, f"{len(payloads)} were taken")
+    await trio.sleep(SILENCE)
+    assert reader.payloads == sorted(payloads)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opened", KEEPERS, indirect=True)
+async def test_who_was_away_for_days_hears_what_it_missed(world: World) -> None:
+    reader = world.reader()
+    await keep(world.here, reader)
+    await world.here.stop()
+    sent = await publish_for(world, 2)
+    await world.here.start([reader])
+    await brings(reader, *sent)
+    handed = dict(reader.handed)
+    await restart(world.here, reader)
+    await trio.sleep(world.calendar.day_seconds / 4)
+    assert reader.handed == handed, "what came is not asked for again"
+    assert not reader.lost
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opened", KEEPERS, indirect=True)
+async def test_the_past_comes_to_who_wants_it(world: World) -> None:
+    sent = await publish_for(world, 3)
+    first = world.today - 2
+    world.here.carrier.check_past(first)
+    with pytest.raises(Refusal) as unkept:
+        world.here.carrier.check_past(world.today - MAX_DAYS_KEPT - 1)
+    assert_for_people(unkept.value.reason)
+    reader, later, other = world.reader(), world.reader(), world.reader(TWO)
+    reader.since = other.since = first
+    for one in (reader, later, other):
+        await keep(world.here, one)
+    await brings(reader, *sent[1:])
+    assert not later.disk
+    later.since = first
+    await restart(world.here, reader, later, other)
+    world.here.routes[later.name].look_back()
+    await brings(later, *sent[1:])
+    assert not other.disk
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opened", KEEPERS, indirect=True)
+async def test_what_was_lost_where_it_waited_comes_all_the_same(world: World) -> None:
+    reader = world.reader()
+    await keep(world.here, reader)
+    await world.here.stop()
+    await hand_over(world.there.carrier, world.seal(Content(b"lost")))
+    await trio.sleep(SILENCE)
+    await world.lose_what_waits()
+    await world.here.start([reader])
+    await brings(reader, b"lost")
+
+
 # Refusals, with a reason for people
 
 
@@ -340,6 +431,7 @@ async def test_terms_are_taken_or_refused_with_a_reason(world: World) -> None:
     assert await world.held() == (0, 0)
 
 
+@pytest.mark.parametrize("opened", KEEP_NOTHING, indirect=True)
 async def test_who_keeps_nothing_of_the_past_says_so(world: World) -> None:
     with pytest.raises(Refusal) as unkept:
         world.here.carrier.check_past(world.today - 1)

@@ -14,6 +14,8 @@ from community_tree import CommunityTree
 from daemons import CentralNetworkOfDaemons
 from daemons import Node as CentralNode
 from fake_carrier import FakeCarrier, FakeNetwork
+from hosted_network import in_use
+from kept_network import kept_network
 from msgspec.msgpack import decode
 from readers import Reader
 from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, derive, unrouted
@@ -23,16 +25,19 @@ from hushcast_brokers.client.model_choice import tokens_for
 from hushcast_local.token_scheme import TokenScheme
 from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.central.pseudonym_register import PseudonymRecord
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic
 from hushcast_protocol.overlay.hops import box_hop
+from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime import environment
 from hushcast_runtime.carriers.carrier import Carrier, Route, RoutedInterest
 from hushcast_runtime.carriers.daily_tokens import DailyTokens
 from hushcast_runtime.environment import Environment, simulated_environment
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.tcp import TcpTransport
 
@@ -120,6 +125,10 @@ class World:
         """Count what is held."""
         raise NotImplementedError
 
+    async def lose_what_waits(self) -> None:
+        """Lose what waits for `here`, which is away, and what knows it best: it is not told."""
+        raise NotImplementedError
+
 
 class FakeWorld(World):
     """The fake carrier."""
@@ -146,6 +155,10 @@ class FakeWorld(World):
     async def held(self) -> Held:
         kept = self.network.sweep()
         return Held(len(kept), sum(len(one.waiting) for one in kept))
+
+    async def lose_what_waits(self) -> None:
+        self.network.lose_what_waits()
+        await trio.lowlevel.checkpoint()
 
 
 class FakeMember:
@@ -261,6 +274,11 @@ class OverlayWorld(DaemonWorld):
         waiting = sum([await unrouted(relay) for relay in network.relays])
         return Held(routes, waiting + await count(network.relays, "spool"))
 
+    async def lose_what_waits(self) -> None:
+        """The host of here's box loses its disk."""
+        host = in_use(self.network, self.here)  # type: ignore[arg-type]
+        await lose_disk(host)
+
 
 class OverlayMember(Bare, Node):
     """A client whose applications are the suite."""
@@ -299,6 +317,15 @@ class CentralWorld(DaemonWorld):
         routes = sum(not kept.is_over for kept in known)
         routes += sum([len(await node.store.scan("pseudonym")) for node in network.nodes])
         return Held(routes, len(await server.scan("spool")))
+
+    async def lose_what_waits(self) -> None:
+        """The proxy loses its disk, and the server what waits."""
+        network = self.network
+        await network.server.stop()
+        network.server.store._records["spool"].clear()
+        await lose_disk(network.deliveries)
+        await network.server.start()
+        await network.linked()
 
 
 class CentralMember(Bare, CentralNode):
@@ -343,6 +370,11 @@ class BrokersWorld(DaemonWorld):
         )
         return Held(routes, await count(network.members, "spool"))
 
+    async def lose_what_waits(self) -> None:
+        """All edge brokers lose their disks."""
+        for edge in self.network.edges:
+            await lose_disk(edge)
+
 
 class BrokersMember(Bare, BrokersNode):
     """A client whose applications are the suite."""
@@ -382,11 +414,19 @@ class _BareDaemon(NodeDaemon):
         return self._applications
 
 
+async def lose_disk(servant: Any) -> None:
+    """Stop a daemon, and start it with an empty disk."""
+    await servant.stop()
+    servant.store = MemoryStore()
+    await servant.start()
+
+
 @asynccontextmanager
-async def fake() -> AsyncIterator[World]:
-    """The fake carrier at its best."""
+async def fake(days_kept: int = 0) -> AsyncIterator[World]:
+    """The fake carrier at its best; what it takes it keeps for so many days."""
     async with trio.open_nursery() as nursery:
         world = FakeWorld(nursery)
+        world.network.days_kept = days_kept
         await world.here.start()
         await world.there.start()
         yield world
@@ -394,9 +434,9 @@ async def fake() -> AsyncIterator[World]:
 
 
 @asynccontextmanager
-async def poor_fake() -> AsyncIterator[World]:
+async def poor_fake(days_kept: int = 0) -> AsyncIterator[World]:
     """The fake carrier with all that a carrier may do: it is slow, repeats everything and loses receipts."""
-    async with fake() as world:
+    async with fake(days_kept) as world:
         assert isinstance(world, FakeWorld)
         world.network.delay, world.network.repeats, world.network.lost_receipts = 1.0, True, 10
         yield world
@@ -415,6 +455,16 @@ async def overlay(over_tcp: bool) -> AsyncIterator[World]:
         # A batch that a reader's disk did not take counts as one.
         assert network.count("internal_errors") == sum(reader.failed for reader in world.readers)
         nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def overlay_with_keepers() -> AsyncIterator[World]:
+    """The overlay over `memory`, whose relays keep what is published, on its second day."""
+    async with kept_network(4, clients=0, root=Root.HOST) as network:
+        world = OverlayWorld(network)
+        await world.here.start()
+        await world.there.start()
+        yield world
 
 
 @asynccontextmanager
@@ -481,6 +531,8 @@ async def brokers_in_a_community() -> AsyncIterator[World]:
         nursery.cancel_scope.cancel()
 
 
+keeping_fake = functools.partial(fake, MAX_DAYS_KEPT)
+keeping_poor_fake = functools.partial(poor_fake, MAX_DAYS_KEPT)
 overlay_over_memory = functools.partial(overlay, over_tcp=False)
 overlay_over_tcp = functools.partial(overlay, over_tcp=True)
 central_over_memory = functools.partial(central, "hardened")

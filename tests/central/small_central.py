@@ -44,6 +44,7 @@ from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message
 from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
+from hushcast_runtime.processes.keeping_section import NOTHING, KeepingSection
 from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport, TransportError
@@ -119,6 +120,7 @@ class ServerMember(Member):
                 self.counters[-1],
                 network.tracer,
                 self.wanted,
+                network.keeping,
             )
         )
 
@@ -256,6 +258,7 @@ class SmallCentral:
         keys = self.server.keys
         self.net = CentralNetwork("small", profile, EPOCH_SECONDS, keys.seed.public(), keys.sealing.public())
         self.calendar = self.net.calendar
+        self.keeping = KeepingSection() if CENTRAL_PROFILES[profile].wraps_anew else NOTHING
         self.count_of_messages = 0
 
     @property

@@ -83,7 +83,7 @@ class _Keeper:
         held = {name + message for name in shares.before(2**47) for message in shares.ids(name)}
         assert bodies == held
         for half in (shares._small, shares._large):
-            assert sum(half._of_giver.values()) == sum(half._trunks.values()) == half._size <= _ROOM
+            assert sum(half._of_giver.values()) == sum(half._trunks.values()) == half.size <= _ROOM
             assert all(taken <= _ROOM // 2 for taken in half._trunks.values())
         for trunk in _TRUNKS:
             name = trunk_day(self.day(), trunk)

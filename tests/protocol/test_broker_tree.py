@@ -121,8 +121,10 @@ def test_any_tree_survives_its_encoding() -> None:
 
 def test_a_tree_that_has_grown_is_read_and_handed_on_as_it_came() -> None:
     """By who is too old for what was added: its root may say there which wire comes."""
-    tag, network, version, seats, wire = msgspec.msgpack.decode(encode(TreeBody(NETWORK.id, 7, TREE)))
-    grown = [tag, network, version, [[*one, [1, 2]] for one in seats], [*wire, 3], ["a kind to come", 2]]
+    body = msgspec.msgpack.decode(encode(TreeBody(NETWORK.id, 7, TREE)))
+    tag, network, version, seats, wire, kept = body
+    more = kept, ["a kind to come", 2]
+    grown = [tag, network, version, [[*one, [1, 2]] for one in seats], [*wire, 3], *more]
     signed = sign(ROOT, SignaturePurpose.BROKER_TREE, grown)
     tree = check_tree(signed, NETWORK)
     assert tree.wire == BEGINNING

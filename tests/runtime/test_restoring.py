@@ -151,6 +151,7 @@ READ_WITHOUT = {
     "overlay/hushcast_overlay/rosters.py": "keys, to forget them",
     "runtime/hushcast_runtime/processes/own_address.py": "an address that does not parse is drawn anew",
     "overlay/hushcast_overlay/relay/keepers/kept_messages.py": "bodies, judged when they are asked for",
+    "runtime/hushcast_runtime/storage/kept_store.py": "messages, judged when they are asked for",
     "runtime/hushcast_runtime/storage/recovery.py": "it is what sets aside",
     "runtime/hushcast_runtime/storage/spool.py": "what was judged at the start, and bodies, which it judges",
 }

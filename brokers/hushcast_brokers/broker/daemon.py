@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import trio
 
 from hushcast_brokers.broker.advertising import Advertising
+from hushcast_brokers.broker.as_child import AsChild
 from hushcast_brokers.broker.children import Children
 from hushcast_brokers.broker.clear_matching import ClearMatching
 from hushcast_brokers.broker.clients import MAX_CLIENTS, Clients
@@ -21,6 +22,7 @@ from hushcast_brokers.broker.full.hand_up import HandingUp
 from hushcast_brokers.broker.full.handed_up_store import HandedUpStore
 from hushcast_brokers.broker.full.matching import FullMatching
 from hushcast_brokers.broker.incoming_links import IncomingLinks, LinkServices
+from hushcast_brokers.broker.kept_publications import RootKeeping
 from hushcast_brokers.broker.matching import Matching, Rematching
 from hushcast_brokers.broker.publications import RootPublications
 from hushcast_brokers.broker.strangers import BrokerStrangers
@@ -36,8 +38,7 @@ from hushcast_brokers.tomography.broker_statements import (
     TomographyStatements,
 )
 from hushcast_brokers.tomography.network_levels import NetworkLevels
-from hushcast_brokers.tree_request import BrokerContact
-from hushcast_brokers.upstream import Parent, ParentState, Upstream
+from hushcast_brokers.upstream import ParentState, Upstream
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.key_agreement import agreement_key
@@ -48,11 +49,11 @@ from hushcast_protocol.brokers import frames
 from hushcast_protocol.brokers.broker_tree import MAX_CHILDREN, BrokerPosition, BrokerTree
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.privacy import Privacy, read_privacy
-from hushcast_protocol.content.messages import Message
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.processes.keeping_section import NOTHING, KeepingSection
 from hushcast_runtime.processes.listening_daemon import ListeningDaemon
 from hushcast_runtime.processes.own_address import open_address
 from hushcast_runtime.storage.spool import MAX_SPOOL, Spool
@@ -93,6 +94,8 @@ class BrokerParts:
     """At the root: the communities that there are, by their keepers' keys."""
     wire: int | None = None
     """At the root: what the network should speak; `None`: what it does."""
+    keeping: KeepingSection = NOTHING
+    """At the root: what is kept of publications."""
 
 
 class Broker(ListeningDaemon):
@@ -115,6 +118,7 @@ class Broker(ListeningDaemon):
         self._matching: Matching
         self._clients: Clients
         self._children: Children
+        self._kept: RootKeeping | None = None
         self._publications: RootPublications | None = None
         self._upstream: Upstream | None = None
         self._telling: TomographyStatements | None = None
@@ -212,6 +216,7 @@ class Broker(ListeningDaemon):
             "filters_shown": 0 if self._keeper.is_root else len(self._advertising),
             "messages_waiting": len(self._spool),
             "messages_waiting_bytes": self._spool.size,
+            "kept_bytes": self._kept.size if self._kept is not None else None,
             "tomography_connected": int(self._telling.is_open) if self._telling is not None else None,
             "levels_watched": len(self._levels) if self._levels is not None else None,
             "difficulty": self._admission.difficulty,
@@ -235,11 +240,12 @@ class Broker(ListeningDaemon):
             former.returned = HandedUpStore(self.privacy.action, secret, forwarding, context)
         self._children = Children(downstream, self._advertising, self._held, self._tell_charters, context)
         if self._keeper.is_root:
+            self._kept = RootKeeping(parts.keeping, calendar, context)
             self._publications = RootPublications(
-                matching, forwarding, downstream, self._spool, self._admission, calendar, context
+                matching, forwarding, downstream, self._spool, self._admission, self._kept, context
             )
         else:
-            below = _AsChild(self._keeper, self._advertising, matching, forwarding, self._charters)
+            below = AsChild(self._keeper, self._advertising, matching, forwarding, self._charters)
             self._upstream = Upstream(parts.network, self._held, below, parts.transport, context)
             below.upstream = self._upstream
         if parts.tomography is not None:
@@ -317,7 +323,8 @@ class Broker(ListeningDaemon):
 
     async def _sign(self) -> None:
         if self._seats is not None and self.listener is not None:
-            await self._keeper.sign(self._seats, self.address, self._wanted, self._env.now())
+            days_kept = self._parts.keeping.days
+            await self._keeper.sign(self._seats, self.address, self._wanted, days_kept, self._env.now())
 
     async def _leave_those_gone(self) -> None:
         """Serve nobody any more who is no child now."""
@@ -355,46 +362,3 @@ class Broker(ListeningDaemon):
                 expired = await in_steps(lapsing)
                 self.counters.add("messages_expired", expired)
             await self._env.sleep_until(calendar.next_middle(now))
-
-
-class _AsChild:
-    """A broker as its parent's child (`UpstreamOwner`)."""
-
-    upstream: Upstream
-
-    def __init__(
-        self,
-        keeper: TreeKeeper,
-        advertising: Advertising,
-        matching: Matching,
-        forwarding: BrokerForwarding,
-        charters: HeldCharters | None,
-    ) -> None:
-        self._keeper = keeper
-        self._charters = charters
-        self._advertising = advertising
-        self._matching = matching
-        self._forwarding = forwarding
-
-    def parent(self) -> Parent | None:
-        return self._keeper.parent()
-
-    def others(self) -> Sequence[BrokerContact]:
-        return self._keeper.others()
-
-    async def opened(self, standing: frames.ParentHello) -> None:
-        await self._advertising.say(self.upstream, standing.digest)
-
-    async def linked(self) -> None:
-        await self._matching.linked(self.upstream)
-
-    async def take(self, messages: list[Message]) -> None:
-        parent = self._keeper.parent()  # none if the tree has just lost this broker
-        await self._forwarding.take(messages, parent.peer.key if parent is not None else None)
-
-    def exposed(self, exposed: frames.ExposureReport) -> None:
-        pass  # brokers have no terms with their parents
-
-    def charters(self, frame: frames.Communities | frames.NewCharter) -> None:
-        if self._charters is not None:
-            self._charters.hear(frame)

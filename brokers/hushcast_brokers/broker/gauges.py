@@ -16,6 +16,7 @@ BROKER_GAUGES = {
     "filters_shown": "filters that it has shown to its parent",
     "messages_waiting": "messages on its disk for brokers and clients below, each counted once for each",
     "messages_waiting_bytes": "bytes of these, each body counted once",
+    "kept_bytes": "bytes of publications that the root keeps for those who come later, 640 beside each",
     "difficulty": "bits of the stamp that it asks of newcomers; 0 without load",
 }
 """Every gauge with its meaning; brokers leave out those that they have no value for."""

@@ -176,6 +176,7 @@ class _Root(_Broker):
                 seats=_seats(settings, self._key),
                 keepers=settings.keepers(),
                 wire=settings.wire,
+                keeping=settings.kept(),
             )
         )
         return broker

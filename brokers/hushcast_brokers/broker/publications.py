@@ -12,14 +12,14 @@ import trio
 
 from hushcast_brokers.broker.downstream import Downstream
 from hushcast_brokers.broker.forwarding import MANY, BrokerForwarding
+from hushcast_brokers.broker.kept_publications import RootKeeping
 from hushcast_brokers.broker.matching import Matching
 from hushcast_protocol.base import observations
-from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.brokers.frames import BrokerVerdict, Publish, Receipt
+from hushcast_protocol.brokers.frames import AskPast, BrokerVerdict, Publish, Receipt, past_asked
 from hushcast_protocol.content.hops import HOP_SIZE, Hop, HopMessage
-from hushcast_protocol.content.messages import check_message
+from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.daily_ids import forget_days
@@ -58,7 +58,7 @@ class RootPublications:
         downstream: Downstream,
         spool: Spool,
         admission: Admission,
-        calendar: Calendar,
+        kept: RootKeeping,
         context: Context,
     ) -> None:
         self._matching = matching
@@ -66,7 +66,8 @@ class RootPublications:
         self._downstream = downstream
         self._spool = spool
         self._admission = admission
-        self._calendar = calendar
+        self._kept = kept
+        self._calendar = kept.calendar
         self._store = context.store
         self._env = context.env
         self._counters = context.counters
@@ -80,6 +81,7 @@ class RootPublications:
         await restore(
             self._store, _KIND, lambda key, value: self._known.update({sized(key, _ID): number(value)})
         )
+        await self._kept.load()
 
     async def take(self, frame: Publish) -> Receipt:
         """Take a publication: it is on disk once this returns, whether anybody asked for it or not."""
@@ -91,6 +93,19 @@ class RootPublications:
             self._counters.add(f"refused_{refusal.reason}")
             verdict = cast(BrokerVerdict, refusal.reason)
         return Receipt(verdict, self._admission.difficulty)
+
+    async def past(self, asked: AskPast) -> tuple[list[Message], Receipt]:
+        """Return some of what is kept, and the answer that says that it is all for now, or why it is none."""
+        verdict: BrokerVerdict = "accepted"
+        messages: list[Message] = []
+        try:
+            if (refused := self._admission.refusal(asked.stamp, past_asked(asked))) is not None:
+                raise Refusal(refused)
+            messages = await self._kept.page(asked)
+        except Refusal as refusal:
+            self._counters.add(f"refused_{refusal.reason}")
+            verdict = cast(BrokerVerdict, refusal.reason)
+        return messages, Receipt(verdict, self._admission.difficulty)
 
     async def run(self) -> None:
         """Look up what was taken, until cancelled."""
@@ -111,6 +126,7 @@ class RootPublications:
             self._store.write_soon(*self._forgotten(key))
 
         await forget_days(self._known, lambda day: self._calendar.lapse(day) <= now, forget)
+        await self._kept.expire(now)
 
     def _forgotten(self, key: bytes) -> list[Change]:
         gone = [Change(_KIND, key, None)]
@@ -134,7 +150,7 @@ class RootPublications:
         if self._spool.is_full(size) or not self._spool.has_share(_NEW, size):
             raise Refusal("quota")
         self._known[message.id] = message.day
-        changes = [Change(_KIND, message.id, message.day.to_bytes(8, "big"))]
+        changes = [Change(_KIND, message.id, message.day.to_bytes(8, "big")), *self._kept.keep(message)]
         if self._matching.hands_up:
             changes.append(Change(WORDS, message.id, b"".join(entered.tokens)))
         if len(self._known) > MAX_KNOWN:

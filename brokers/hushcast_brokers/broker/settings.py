@@ -22,6 +22,7 @@ from hushcast_protocol.brokers.frames import MAX_K, AnonymityTerms
 from hushcast_runtime.files import read_most
 from hushcast_runtime.processes.config import MAX_LARGE_CONFIG, KeyText, Section, parse_settings
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings
+from hushcast_runtime.processes.keeping_section import NOTHING, KeepingSection
 from hushcast_runtime.toml import keys_if_any
 
 _OF_EDGES = "it is an edge broker's, which has the clients"
@@ -66,6 +67,12 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
     tomography: TomographySection | None = None
     wire: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """What the network should speak, which the root announces a day ahead; otherwise what it does."""
+    keeping: KeepingSection | None = None
+    """What the root keeps for those who come later; nothing in communities and under `paper`."""
+
+    def kept(self) -> KeepingSection:
+        """Return what the root keeps."""
+        return self.keeping or (KeepingSection() if self.network.settled().can_keep else NOTHING)
 
     def keepers(self) -> frozenset[PublicKey]:
         """Return the keys of the communities' keepers."""
@@ -81,6 +88,10 @@ class RootSettings(ExaminedSettings, frozen=True, kw_only=True):
         check_wanted(self.wire)
         self.network.check_privacy(self.is_watched)
         check_brokers(self.listed, self.transport)
+        if self.kept().days and not self.network.settled().can_keep:
+            raise UsageError(
+                "keeping.days: in communities, and as published, nothing is kept: write 0, or take it out"
+            )
         if self.communities and self.network.privacy != "community":
             raise UsageError('communities: they are for privacy = "community": take them out')
         _check_service(self.tomography, self.transport, self.network)

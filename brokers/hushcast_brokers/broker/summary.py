@@ -19,6 +19,7 @@ def broker_summary(settings: AnyBrokerSettings) -> dict[str, list[str]]:
         told = "stated to and asked" if settings.role == "edge" else "stated to"
         found["tomography"] = [f"{told}: {short(service.key)} at {service.address}"]
     if isinstance(settings, RootSettings):
+        found["keeping"] = [settings.kept().text]
         if settings.network.privacy == "community":
             found["communities"] = [short(key) for key in settings.communities] or ["none yet"]
         return found | {"brokers": [_broker(one) for one in settings.listed] or ["none yet"]}

@@ -75,11 +75,17 @@ class TreeKeeper:
         return list(dict.fromkeys([*found, BrokerContact(self._network.root, self._root)]))
 
     async def sign(
-        self, seats: Iterable[BrokerPosition], address: Address, wanted: int | None, now: float
+        self,
+        seats: Iterable[BrokerPosition],
+        address: Address,
+        wanted: int | None,
+        days_kept: int,
+        now: float,
     ) -> None:
         """Have the tree list these brokers below the root, which is at this address.
 
         And go on to the wire that is wanted, if any is, at a change of day. A new network speaks the newest.
+        And say for how many days the root keeps what is published.
 
         A tree that changes anything is of the next version, and on disk before anybody hears of it. Raises
         `DecodeError` where it is no tree.
@@ -88,21 +94,25 @@ class TreeKeeper:
         async with self._signing:
             before = self.held.newest
             if before is None:
-                await self._sign(1, rows, AnnouncedWire(wires.spoken().highest, None, 0))
+                await self._sign(1, rows, AnnouncedWire(wires.spoken().highest, None, 0), days_kept)
                 return
             wire = before.wire.towards(wanted, self._network.calendar.epoch(now))
-            if wire != before.wire or {_row(broker) for broker in before.brokers.values()} != set(rows):
-                await self._sign(before.version + 1, rows, wire)
+            is_same = (wire, days_kept) == (before.wire, before.days_kept)
+            if not is_same or {_row(broker) for broker in before.brokers.values()} != set(rows):
+                await self._sign(before.version + 1, rows, wire, days_kept)
 
     async def outdo(self) -> None:
         """Sign the same tree as a newer version: somebody has another of this one, which no tree can mend."""
         async with self._signing:
-            assert self.held.newest is not None, "there are two"
-            seats = tuple(map(_row, self.held.newest.brokers.values()))
-            await self._sign(self.held.newest.version + 1, seats, self.held.newest.wire)
+            newest = self.held.newest
+            assert newest is not None, "there are two"
+            seats = tuple(map(_row, newest.brokers.values()))
+            await self._sign(newest.version + 1, seats, newest.wire, newest.days_kept)
 
-    async def _sign(self, version: int, seats: Sequence[BrokerPosition], wire: AnnouncedWire) -> None:
-        await self.held.keep(sign_tree(self._seed, self._network, version, seats, wire))
+    async def _sign(
+        self, version: int, seats: Sequence[BrokerPosition], wire: AnnouncedWire, days_kept: int
+    ) -> None:
+        await self.held.keep(sign_tree(self._seed, self._network, version, seats, wire, days_kept))
 
 
 def _row(broker: ListedBroker) -> BrokerPosition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -82,8 +83,11 @@ class Attachment:
         take: Callable[[list[Message]], Awaitable[None]],
         changed: Callable[[Attachment], None],
         refused: Callable[[AttachedSubscription, BrokerVerdict], bool],
+        accepted: Callable[[AttachedSubscription], None],
     ) -> None:
         """`take` is durable on return; `changed` hears that something stands otherwise than before.
+
+        `accepted` hears what is routed from now on.
 
         `refused` returns whether what was refused is to be asked no more.
         """
@@ -96,6 +100,7 @@ class Attachment:
         self._take = take
         self._changed = changed
         self._refused = refused
+        self._accepted = accepted
         self._upstream = Upstream(parts.network, parts.tree, self, parts.transport, parts.context)
         self._least_k = 1
         self._looks = trio.Event()
@@ -104,11 +109,17 @@ class Attachment:
             self._is_left.set()
         # Of a clock that stands while the machine sleeps: only then is it the edge broker that was away.
         self._reached_at = trio.current_time()
+        self._opened_at = math.inf
 
     @property
     def is_reached(self) -> bool:
         """Tell whether the edge broker is there."""
         return self._upstream.is_open
+
+    @property
+    def reached_for(self) -> float:
+        """Seconds for which the edge broker has been there; 0 while it is not."""
+        return max(0.0, trio.current_time() - self._opened_at) if self.is_reached else 0.0
 
     @property
     def is_needed(self) -> bool:
@@ -163,6 +174,7 @@ class Attachment:
 
     async def opened(self, standing: ParentHello) -> None:
         """Ask for what the edge broker does not have, and go on doing so until the link ends."""
+        self._opened_at = trio.current_time()
         self._parts.context.tracer.tell(ground_truth.Attached(self.kept.key))
         asked = self.kept.asked.values()
         self._least_k = standing.k
@@ -261,6 +273,7 @@ class Attachment:
         elif verdict == "accepted" and not is_ending:
             one.is_accepted = one.item is item  # or another is to be asked for by now
             self._parts.records.keep_soon(self.kept, one)
+            self._accepted(one)
         elif verdict == "accepted":
             self.forget(one)
         elif not is_ending and self._refused(one, verdict):

@@ -47,6 +47,8 @@ class AttachedSubscription:
     terms: AnonymityTerms
     is_accepted: bool = False
     """The edge broker has confirmed it."""
+    was_accepted: bool = False
+    """An edge broker had confirmed it, and may have lost it since, or another one is asked."""
     ending: trio.Event = field(default_factory=trio.Event)
     """Set when nobody wants it any more, and the edge broker is to forget it."""
     least_k: int | None = None
@@ -86,6 +88,7 @@ class AttachedSubscription:
     def doubt(self) -> None:
         """Note that the edge broker may not have it; once accepted it is not refused for its level."""
         self.terms = self.lasting_terms
+        self.was_accepted |= self.is_accepted
         self.is_accepted = False
         self.is_shown = None
 

@@ -31,6 +31,7 @@ class Attachments:
         take: Callable[[list[Message]], Awaitable[None]],
         changed: Callable[[], None],
         refused: Callable[[AttachedSubscription, BrokerVerdict], bool],
+        accepted: Callable[[AttachedSubscription], None],
     ) -> None:
         """As those of `Attachment`."""
         self.current: Attachment | None = None
@@ -40,6 +41,7 @@ class Attachments:
         self._take = take
         self._heard = changed
         self._refused = refused
+        self._accepted = accepted
         self._wishes: Mapping[bytes, FilterRequest] = {}
         self._turned_away: dict[PublicKey, float] = {}
         self._is_last_try = False
@@ -64,6 +66,10 @@ class Attachments:
     def is_reached(self) -> bool:
         """Tell whether the edge broker in use is there."""
         return self.current is not None and self.current.is_reached
+
+    def reached_for(self) -> float:
+        """Seconds for which the edge broker in use has been there; 0 while it is not."""
+        return 0.0 if self.current is None else self.current.reached_for
 
     def choice(self) -> list[ListedBroker]:
         """Return the edge brokers that may be used: all of the tree, or the one that is pinned."""
@@ -193,7 +199,9 @@ class Attachments:
             for one in asked:
                 item = self._wishes[one.name].item(kept) if one.name in self._wishes else one.item
                 if item is not None:
-                    kept.asked[one.name] = AttachedSubscription(one.name, one.route, item, one.lasting_terms)
+                    again = AttachedSubscription(one.name, one.route, item, one.lasting_terms)
+                    again.was_accepted = one.was_accepted or one.is_accepted
+                    kept.asked[one.name] = again
             old.kept.left_at = self._env.now()
             await self._parts.records.keep(old.kept, kept)
             self._left.append(old)
@@ -219,6 +227,6 @@ class Attachments:
         return found[0] if found else None
 
     def _begun(self, kept: AttachmentRecord, pause: float) -> Attachment:
-        place = Attachment(self._parts, kept, self._take, self._changed, self._refused)
+        place = Attachment(self._parts, kept, self._take, self._changed, self._refused, self._accepted)
         self._parts.context.spawn(place.run, pause)
         return place

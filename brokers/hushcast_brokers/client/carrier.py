@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from hushcast_brokers.client.attachment import ClientParts
+from hushcast_brokers.client.brokers_route import BrokersRoute
 from hushcast_brokers.client.publisher import BrokersPublisher
-from hushcast_brokers.client.routes import BrokersRoute, BrokersRoutes
+from hushcast_brokers.client.routes import BrokersRoutes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.manner import Manner
@@ -15,9 +16,9 @@ from hushcast_runtime.carriers.carrier import (
     Handover,
     Probing,
     RoutedInterest,
+    check_kept,
     check_spoken,
     probed_often,
-    refuse_past,
 )
 from hushcast_runtime.carriers.route_handle import RouteHandle
 
@@ -45,7 +46,7 @@ class BrokersCarrier:
 
     @property
     def probing(self) -> Probing:
-        """Often: nothing is kept for who lacks it."""
+        """Often: what a broker on the way loses nobody misses otherwise."""
         return probed_often(self.manner)
 
     def check_open(self) -> None:
@@ -67,8 +68,9 @@ class BrokersCarrier:
         await self._publications.hand_over(message, handover, taken)
 
     def check_past(self, first: int) -> None:
-        """Raise `Refusal`: nothing is kept for those who come later."""
-        refuse_past("a network of brokers")
+        """Raise `Refusal` unless the root keeps what was published from a day on, as its tree says."""
+        today = self.calendar.day(self._parts.context.env.now())
+        check_kept("the root of this network", self._parts.tree.days_kept, first, today)
 
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, RouteHandle]:
         """Take up, after a restart, the routes of what is still wanted; have all others forgotten."""

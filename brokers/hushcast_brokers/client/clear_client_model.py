@@ -12,7 +12,7 @@ from hushcast_protocol.brokers.clear_words import ShownFilter, outside, point, r
 from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import RoutedInterest
+from hushcast_runtime.carriers.carrier import RoutedInterest, Tokens
 
 
 class ClearClientModel:
@@ -63,6 +63,10 @@ class ClearClientModel:
         for route, seen in self._seen.items():
             if seen.topic.name == name and covers(seen, Filter(seen.topic, point(seen.topic, found))):
                 yield route, message
+
+    def kept_word(self, tokens: Tokens) -> bytes:
+        """Return the topic's id."""
+        return tokens.trunk
 
     def is_routed(self, asked: Sequence[AttachedSubscription]) -> bool:
         """Tell whether the filter is routed."""

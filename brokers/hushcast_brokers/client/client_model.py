@@ -13,7 +13,7 @@ from hushcast_brokers.client.attachment_records import AttachedSubscription, Att
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import RoutedInterest
+from hushcast_runtime.carriers.carrier import RoutedInterest, Tokens
 
 
 class FilterRequest(NamedTuple):
@@ -51,6 +51,9 @@ class ClientModel(Protocol):
 
     def opened(self, message: Message, /) -> Iterable[tuple[bytes, Message]]:
         """Return for which interests a message came, and as it was handed over; raise `PeerError`."""
+
+    def kept_word(self, tokens: Tokens, /) -> bytes:
+        """Return the word (16 bytes) by which the root keeps an interest's topic on the day of its tokens."""
 
     def is_routed(self, asked: Sequence[AttachedSubscription], /) -> bool:
         """Tell whether an interest's messages come now, given what is asked for it at an edge broker."""

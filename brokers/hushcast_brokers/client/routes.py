@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Any
 
 import trio
@@ -11,17 +10,18 @@ import trio
 from hushcast_brokers.client.attachment import ClientParts
 from hushcast_brokers.client.attachment_records import AttachedSubscription
 from hushcast_brokers.client.attachments import Attachments
+from hushcast_brokers.client.brokers_route import BrokersRoute
+from hushcast_brokers.client.root_questions import RootQuestions
 from hushcast_brokers.client.subscription_terms import read_terms
 from hushcast_protocol.base import ground_truth
-from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.brokers.bogus_filters import price
 from hushcast_protocol.brokers.filters import Filter
-from hushcast_protocol.brokers.frames import AnonymityTerms, BrokerVerdict
+from hushcast_protocol.brokers.frames import BrokerVerdict
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.carriers.carrier import RoutedInterest
-from hushcast_runtime.carriers.coverage import RouteCoverage
-from hushcast_runtime.carriers.route_delivery import RouteDelivery
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.past_days import PastDays, PastDaysRecords
 
 FORGOTTEN_WITHIN = 30.0  # seconds that an ended route waits for its edge broker; the rest is done later
 
@@ -40,41 +40,6 @@ _PASSING: tuple[BrokerVerdict, ...] = ("tree", "day")
 """Why nothing is wrong: it is asked again under the tree, or for the day, of then."""
 
 
-@dataclass(eq=False)
-class BrokersRoute:
-    """One interest, and what is known of how it is routed."""
-
-    wanted: RoutedInterest
-    terms: AnonymityTerms
-    is_new: bool
-    """Whoever asked for it still waits, and hears of a refusal."""
-    ready: trio.Event = field(default_factory=trio.Event)
-    """Set when its messages come; and when it has ended."""
-    coverage: RouteCoverage = field(default_factory=RouteCoverage)
-    is_told: bool = False
-    asked: list[AttachedSubscription] = field(default_factory=list)
-    """What was asked for it of edge brokers, once it has ended."""
-
-    def __post_init__(self) -> None:
-        self._delivery = RouteDelivery(self.wanted)
-
-    @property
-    def topic(self) -> str:
-        """The topic's name, for traces."""
-        return self.wanted.interest.topic.name
-
-    async def take(self, messages: list[Message]) -> None:
-        """Hand messages in, unless the route ends meanwhile; durable on return."""
-        for message in messages:
-            self.coverage.arrived(message.id)
-        await self._delivery.take(messages)
-
-    def silence(self) -> None:
-        """Hand in nothing more, at once."""
-        self._delivery.silence()
-        self.ready.set()  # who still waits for it hears from whoever wanted it that it ended
-
-
 class BrokersRoutes:
     """All routes of one daemon."""
 
@@ -85,7 +50,9 @@ class BrokersRoutes:
         self._env = parts.context.env
         self._tracer = parts.context.tracer
         self._routes: dict[bytes, BrokersRoute] = {}
-        self.attachments = Attachments(parts, self._take, self._changed, self._refused)
+        self.attachments = Attachments(parts, self._take, self._changed, self._refused, self._accepted)
+        self._past = PastDaysRecords(parts.context.store)
+        self._questions = RootQuestions(parts, self._past, self._routes, self.attachments)
 
     @property
     def held(self) -> list[BrokersRoute]:
@@ -96,30 +63,47 @@ class BrokersRoutes:
         """Take up the routes of what is wanted, by name; have what a restart left of others forgotten."""
         await self._reading.load()
         await self.attachments.load()
+        past = await self._past.load()
         for one in wanted:
-            route = self._routes[one.name] = BrokersRoute(one, read_terms(one.terms), is_new=False)
+            days = past.pop(one.name, None) or self._no_past()
+            route = self._routes[one.name] = BrokersRoute(one, read_terms(one.terms), days, is_new=False)
             asked = self.attachments.asked(one.name)
             for part in asked:
                 route.terms, route.is_told = part.terms, part.is_accepted
             if not self._reading.resume(one, route.terms, asked):
                 self._context.spawn(self._begin, route)
+        for name in past:
+            self._past.forget(name)
         await self._settle()
+        self._questions.resume()
         self._context.spawn(self._reading.run, self._settle)
+        self._context.spawn(self._questions.run)
         return dict(self._routes)
 
     def keep(self, wanted: RoutedInterest) -> BrokersRoute:
-        """Begin to keep an interest routed; raise `Refusal` for terms that are none."""
+        """Begin to keep an interest routed; raise `Refusal` for terms that are none, or exclude its past."""
         terms = read_terms(wanted.terms)
         self._reading.check(terms)
-        route = self._routes[wanted.name] = BrokersRoute(wanted, terms, is_new=True)
+        if wanted.since is not None and terms.k > 1:
+            raise Refusal(
+                "who asks for the past of a topic does not hide among others: leave `since` or `--k` away"
+            )
+        route = BrokersRoute(wanted, terms, self._no_past(), is_new=True)
+        self._routes[wanted.name] = route
+        self.look_back(route)
         self._context.spawn(self._begin, route)
         return route
+
+    def look_back(self, route: BrokersRoute) -> None:
+        """Have what was published before brought, since when that is wanted."""
+        self._questions.look_back(route)
 
     async def end(self, route: BrokersRoute) -> None:
         """Hand in nothing more; durable on return. The edge broker is told in the background."""
         if self._routes.pop(route.wanted.name, None) is None:
             return
         self._reading.forget(route.wanted.name)
+        self._past.forget(route.wanted.name)
         route.silence()
         route.asked = self.attachments.asked(route.wanted.name)
         if route.is_told:
@@ -186,6 +170,15 @@ class BrokersRoutes:
                 route.is_told = True
                 self._tracer.tell(ground_truth.Subscribed(route.topic, route.wanted.name))
 
+    def _accepted(self, asked: AttachedSubscription) -> None:
+        """Hear that an edge broker routes something from now on."""
+        if (route := self._routes.get(asked.route)) is not None:
+            self._questions.note_accepted(route, asked)
+
+    def _no_past(self) -> PastDays:
+        today = self._calendar.day(self._env.now())
+        return PastDays(today, today, today + 1)
+
     def _refused(self, asked: AttachedSubscription, verdict: BrokerVerdict) -> bool:
         """Hear that an edge broker does not take a subscription; return whether that is the end of it."""
         if (route := self._routes.get(asked.route)) is None or self._reading.may_lack(asked):
@@ -197,6 +190,7 @@ class BrokersRoutes:
             return False
         del self._routes[asked.route]
         self._reading.forget(asked.route)
+        self._past.forget(asked.route)
         route.wanted.refuse(_REASONS.get(verdict, "the edge broker does not take this subscription"))
         route.silence()
         return True

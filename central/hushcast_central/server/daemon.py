@@ -11,6 +11,7 @@ import trio
 from hushcast_central.held_wire import HeldWire
 from hushcast_central.program import SERVER
 from hushcast_central.server.deliveries import Deliveries, ProxyLink
+from hushcast_central.server.kept_publications import KeptPublications
 from hushcast_central.server.outer_layer import OuterLayer
 from hushcast_central.server.publications import ServerPublications
 from hushcast_central.server.server_requests import MAX_UNDER_WAY, ServerRequests
@@ -40,8 +41,10 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.processes.keeping_section import NOTHING, KeepingSection
 from hushcast_runtime.processes.listening_daemon import ListeningDaemon
 from hushcast_runtime.processes.own_address import open_address
+from hushcast_runtime.storage.kept_store import KeptStore
 from hushcast_runtime.storage.spool import Spool
 from hushcast_runtime.storage.state_layout import migrate
 from hushcast_runtime.storage.store import Store
@@ -83,6 +86,8 @@ class ServerParts:
     tracer: Tracer
     wire: int | None = None
     """What the network should speak; `None`: what it does."""
+    keeping: KeepingSection = NOTHING
+    """What is kept of publications."""
 
 
 class _Proxy(ProxyLink):
@@ -109,6 +114,7 @@ class CentralServer(ListeningDaemon):
         self._spool = Spool(parts.store)
         self._requests: ServerRequests
         self._deliveries: Deliveries
+        self._kept: KeptPublications
         self._subscriptions: ServerSubscriptions
         self._publications: ServerPublications
 
@@ -126,8 +132,8 @@ class CentralServer(ListeningDaemon):
                 link.writer.scope.cancel()
 
     async def announce(self, wanted: int | None) -> None:
-        """Have the network go on to a wire, if any is wanted, a day ahead."""
-        await self._wire.announce(self._parts.keys.seed, wanted)
+        """Have the network go on to a wire, if any is wanted, a day ahead; and know what is kept."""
+        await self._wire.announce(self._parts.keys.seed, wanted, self._parts.keeping.days)
 
     def examine_wire(self) -> list[Finding]:
         """Tell whether this program is left behind, or will be: after an earlier release was installed."""
@@ -143,6 +149,7 @@ class CentralServer(ListeningDaemon):
             await self._wire.load()
             await self.announce(parts.wire)
             self._make(context)
+            await self._kept.load()
             await self._subscriptions.load()
             await self._publications.load()
             self._subscriptions.clear(await self._spool.load(self._outer_layer.check))
@@ -165,6 +172,7 @@ class CentralServer(ListeningDaemon):
             "attached": len(self._deliveries),
             "deliveries_waiting": len(self._spool),
             "deliveries_waiting_bytes": self._spool.size,
+            "kept_bytes": self._kept.size,
             "wire": self._wire.describe(),
             "clock": self.clock.describe(),
             "counters": self.counters.as_dict(),
@@ -177,9 +185,19 @@ class CentralServer(ListeningDaemon):
     def _make(self, context: Context) -> None:
         parts, sealing = self._parts, self._outer_layer
         deliveries = self._deliveries = Deliveries(self._spool, sealing, context)
-        subscriptions = self._subscriptions = ServerSubscriptions(self._register, deliveries, context)
+        keeping, calendar = parts.keeping, parts.network.calendar
+        kept = self._kept = KeptPublications(
+            keeping.days,
+            KeptStore(keeping.max_bytes if keeping.days else 0, context),
+            parts.keys.group,
+            self._spool,
+            deliveries,
+            calendar,
+            context,
+        )
+        subscriptions = self._subscriptions = ServerSubscriptions(self._register, deliveries, kept, context)
         publications = self._publications = ServerPublications(
-            sealing, self._register, self._spool, deliveries, parts.network.calendar, context
+            sealing, self._register, self._spool, deliveries, kept, calendar, context
         )
         keys = parts.keys
         self._requests = ServerRequests(keys.sealing, keys.group, subscriptions, publications, context)
@@ -241,9 +259,12 @@ class CentralServer(ListeningDaemon):
             now = self._env.now()
             if self._env.is_certain():
                 # Messages before those they are for: then little is left to look for.
-                lapsing = self._spool.expire(lambda _, day: calendar.lapse(day) > now)  # noqa: B023 - over before the next
+                lapsing = self._spool.expire(
+                    lambda hop, day: calendar.lapse(day) > now or self._kept.is_bringing(hop)  # noqa: B023 - over before the next
+                )
                 expired = await in_steps(lapsing)
                 self.counters.add("deliveries_expired", expired)
                 await self._subscriptions.expire(now)
                 await self._publications.expire(now)
+                await self._kept.expire(now)
             await self._env.sleep_until(calendar.next_middle(now))

@@ -7,7 +7,7 @@ A next hop is a pseudonym, and a link to it is an attachment, which this end nev
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import trio
@@ -117,6 +117,25 @@ class Deliveries:
         self._spawn = context.spawn
         self._rules = HopRules(spool.holds, context.env.randomness, False, False, WINDOW)
         self._machines: dict[bytes, Machine] = {}
+        self._may_take: Callable[[bytes], None] = lambda _: None
+        self._ended: Callable[[bytes], None] = lambda _: None
+        self._forgotten: Callable[[bytes], None] = lambda _: None
+
+    def follow(
+        self,
+        may_take: Callable[[bytes], None],
+        ended: Callable[[bytes], None],
+        forgotten: Callable[[bytes], None],
+    ) -> None:
+        """Have others hear of a pseudonym that may take more, and that is not attached any more.
+
+        And of one for which nothing is to wait.
+        """
+        self._may_take, self._ended, self._forgotten = may_take, ended, forgotten
+
+    def is_attached(self, pseudonym: bytes) -> bool:
+        """Tell whether a pseudonym is attached."""
+        return pseudonym in self._machines
 
     def __len__(self) -> int:
         """Return how many pseudonyms are attached."""
@@ -135,6 +154,7 @@ class Deliveries:
         machine = self._machines[pseudonym] = Machine(self._rules)
         self._do(machine, pseudonym, machine.link_up(attachment, False, now))
         self._do(machine, pseudonym, machine.resume(now))
+        self._may_take(pseudonym)
 
     def enqueue(self, placed: Iterable[tuple[Hop, SpooledMessage]]) -> None:
         """Send spooled messages to those that are attached; for the others they wait."""
@@ -161,6 +181,7 @@ class Deliveries:
             actions = machine.acknowledged(attachment, frame.number, (), now)
             attachment.touch(now)
             self._do(machine, attachment.pseudonym, actions)
+            self._may_take(attachment.pseudonym)
 
     def detach(self, link: ProxyLink, number: int) -> None:
         """End an attachment: the user is gone."""
@@ -174,6 +195,7 @@ class Deliveries:
 
     def forget(self, pseudonym: bytes) -> None:
         """Let nothing wait for a pseudonym any more."""
+        self._forgotten(pseudonym)
         if (machine := self._machines.get(pseudonym)) is not None:
             self._end(machine.links[-1], tell=True)
         if hop_of(pseudonym) in self._spool.shares:
@@ -199,6 +221,7 @@ class Deliveries:
         # What it sent and nobody acknowledged waits in the spool, from where the next attachment has it.
         del self._machines[attachment.pseudonym]
         attachment.unwritten.clear()
+        self._ended(attachment.pseudonym)
         if tell:
             attachment.link.writer.post(Detach(attachment.number))
 

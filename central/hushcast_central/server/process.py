@@ -86,6 +86,7 @@ class _Server(Process):
                 around.counters,
                 self._tracer,
                 settings.wire,
+                settings.kept(),
             )
         )
         return server

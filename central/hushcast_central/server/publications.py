@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import trio
 
 from hushcast_central.server.deliveries import Deliveries
+from hushcast_central.server.kept_publications import KeptPublications
 from hushcast_central.server.outer_layer import OuterLayer
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.epochs import Calendar
@@ -53,6 +54,7 @@ class ServerPublications:
         register: PseudonymRegister,
         spool: Spool,
         deliveries: Deliveries,
+        kept: KeptPublications,
         calendar: Calendar,
         context: Context,
     ) -> None:
@@ -60,6 +62,7 @@ class ServerPublications:
         self._register = register
         self._spool = spool
         self._deliveries = deliveries
+        self._kept = kept
         self._calendar = calendar
         self._context = context
         self._counters = context.counters
@@ -98,7 +101,7 @@ class ServerPublications:
             if message.id in self._known:
                 self._counters.add("publications_repeated")
             else:
-                await self._put(request, message)
+                await self._put(proxy, request, message)
         await self._context.store.write()
         return done(publisher.secret, request, "accepted")
 
@@ -110,7 +113,7 @@ class ServerPublications:
 
         await forget_days(self._known, lambda day: self._calendar.lapse(day) <= now, forget)
 
-    async def _put(self, request: Publish, message: Message) -> None:
+    async def _put(self, proxy: PublicKey, request: Publish, message: Message) -> None:
         size = len(message.body)
         # Before it is matched, with room for all there are: the verdict tells of nobody who is interested.
         bodies = -(-MAX_PSEUDONYMS // PLACED_AT_ONCE)
@@ -123,7 +126,7 @@ class ServerPublications:
             wanting = self._register.wanting(some, request.tokens)
             is_wanted = is_wanted or bool(wanting)
             # With the last: who is killed before that takes it again, from the beginning.
-            changes = [] if left else self._knowing(message)
+            changes = [] if left else [*self._knowing(message), *self._kept.keep(proxy, message)]
             self._deliveries.enqueue(self._spool.put(self._sends(wanting, message), *changes))
             if not left:
                 break

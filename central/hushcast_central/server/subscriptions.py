@@ -6,6 +6,7 @@ import msgspec
 import trio
 
 from hushcast_central.server.deliveries import Deliveries, ProxyLink
+from hushcast_central.server.kept_publications import KeptPublications
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import PublicKey
@@ -38,9 +39,16 @@ _pack = msgspec.msgpack.Encoder().encode
 class ServerSubscriptions:
     """What one server takes from subscribers. Methods raise `Refusal` with a verdict."""
 
-    def __init__(self, register: PseudonymRegister, deliveries: Deliveries, context: Context) -> None:
+    def __init__(
+        self,
+        register: PseudonymRegister,
+        deliveries: Deliveries,
+        kept: KeptPublications,
+        context: Context,
+    ) -> None:
         self._register = register
         self._deliveries = deliveries
+        self._kept = kept
         self._context = context
 
     async def load(self) -> None:
@@ -64,8 +72,9 @@ class ServerSubscriptions:
         await self._store()
 
     async def subscribe(self, proxy: PublicKey, request: Subscribe) -> UserAnswer:
-        """Route tokens, durably."""
+        """Route tokens, durably, or bring what is kept under them."""
         answer = self._register.subscribe(proxy, request, self._context.env.now())
+        self._kept.ask(request.pseudonym, request.tokens)
         self._context.tracer.observe(
             observations.Registered(request.pseudonym, request.serial, request.tokens)
         )
@@ -73,7 +82,8 @@ class ServerSubscriptions:
         return answer
 
     async def withdraw(self, proxy: PublicKey, request: WithdrawTokens) -> UserAnswer:
-        """Route tokens no more, durably."""
+        """Route tokens no more, durably; of what is kept once all was brought."""
+        self._kept.check_brought(request.pseudonym, request.tokens)
         answer = self._register.withdraw(proxy, request)
         if request.pseudonym not in self._register:
             self._deliveries.forget(request.pseudonym)

@@ -29,12 +29,22 @@ class UserAttachments:
         self._counters = counters
 
     async def serve(
-        self, talk: ProxyConversation, attached: AttachAnswer, receiver: Receiver, pseudonym: Pseudonym
+        self,
+        talk: ProxyConversation,
+        attached: AttachAnswer,
+        receiver: Receiver,
+        pseudonym: Pseudonym,
+        until_quiet: float | None = None,
     ) -> None:
-        """Receive until the link ends, by a `TransportError` or `PeerError`, or what takes messages fails."""
+        """Receive until the link ends, by a `TransportError` or `PeerError`, or what takes messages fails.
+
+        Or, where that is given, until nothing has come for so many seconds.
+        """
         credentials, chain, number = pseudonym.credentials, attached.salt, 0
         while True:
-            deliveries = [frame for frame in await self._heard(talk) if isinstance(frame, Delivery)]
+            if (frames := await self._heard(talk, until_quiet)) is None:
+                return
+            deliveries = [frame for frame in frames if isinstance(frame, Delivery)]
             messages: list[Message] = []
             before = number
             failure: PeerError | None = None
@@ -55,12 +65,17 @@ class UserAttachments:
             if failure is not None:
                 raise failure
 
-    async def _heard(self, talk: ProxyConversation) -> list[ToUser]:
-        """Return the next frames, among them deliveries; raise `TransportError` where nobody is there."""
+    async def _heard(self, talk: ProxyConversation, until_quiet: float | None) -> list[ToUser] | None:
+        """Return the next frames, among them deliveries; raise `TransportError` where nobody is there.
+
+        `None` where none came for so many seconds, if these are given.
+        """
         frames: list[ToUser] | None = None
-        with trio.move_on_after(PING_EVERY):
+        with trio.move_on_after(PING_EVERY if until_quiet is None else until_quiet):
             frames = await talk.hear()
         if frames is None:
+            if until_quiet is not None:
+                return None
             await talk.say(Ping())
             with trio.move_on_after(ANSWER_TIMEOUT):
                 frames = await talk.hear()
@@ -76,7 +91,7 @@ class UserAttachments:
         return frames
 
     def _opened(self, pseudonym: Pseudonym, delivery: Delivery) -> list[Message]:
-        """Return a delivery's message, if it is one of the pseudonym's day.
+        """Return a delivery's message, if it is one of the day that the pseudonym brings.
 
         Under `hardened` the server sealed it for this pseudonym: what does not open was altered on the way,
         and raises, so that it is sent again. As published, its publisher may have sealed anything.
@@ -93,7 +108,7 @@ class UserAttachments:
         except PeerError:
             self._counters.add("deliveries_refused")
             return []
-        if message.day != pseudonym.day:
+        if message.day != pseudonym.brings:
             self._counters.add("deliveries_refused")
             return []
         return [message]

@@ -16,10 +16,10 @@ from hushcast_runtime.carriers.carrier import (
     Handover,
     Probing,
     RoutedInterest,
+    check_kept,
     check_no_terms,
     check_spoken,
     probed_often,
-    refuse_past,
 )
 from hushcast_runtime.carriers.route_handle import RouteHandle
 from hushcast_runtime.environment import Environment
@@ -59,7 +59,7 @@ class CentralCarrier:
 
     @property
     def probing(self) -> Probing:
-        """Often: nothing is kept for who lacks it."""
+        """Often: what the server loses it does not keep either."""
         return probed_often(self.manner)
 
     def check_open(self) -> None:
@@ -74,8 +74,9 @@ class CentralCarrier:
         await self._publications.hand_over(message, handover, taken)
 
     def check_past(self, first: int) -> None:
-        """Raise `Refusal`: nothing is kept for those who come later."""
-        refuse_past("the server of this network")
+        """Raise `Refusal` unless the server keeps what was published from a day on, as it announced."""
+        today = self._calendar.day(self._env.now())
+        check_kept("the server of this network", self._wire.days_kept, first, today)
 
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, RouteHandle]:
         """Take up, after a restart, the routes of what is still wanted; have all others forgotten."""

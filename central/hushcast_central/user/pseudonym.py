@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -98,6 +99,10 @@ class Pseudonym:
     """For who changes what the server holds."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     """Cancelled to receive by it no more."""
+    past: int | None = None
+    """The day gone by that it asks for; `None`: it receives what is published on its own."""
+    left_at: float = -math.inf
+    """When it was attached last (Unix time); `math.inf` while it is."""
 
     @property
     def id(self) -> bytes:
@@ -106,8 +111,13 @@ class Pseudonym:
 
     @property
     def day(self) -> int:
-        """The day of its messages."""
+        """The day on which it is known; that of its messages, unless these are of the `past`."""
         return self.credentials.day
+
+    @property
+    def brings(self) -> int:
+        """The day of its messages."""
+        return self.day if self.past is None else self.past
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):

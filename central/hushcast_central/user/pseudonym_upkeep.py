@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import trio
 
 from hushcast_central.user.attachments import UserAttachments
+from hushcast_central.user.past_questions import PastQuestions
 from hushcast_central.user.pseudonym import Pseudonym
 from hushcast_central.user.receiver import Receiver
 from hushcast_central.user.token_registration import TokenRegistration
@@ -27,12 +30,14 @@ class PseudonymUpkeep:
         links: UserLinks,
         registering: TokenRegistration,
         attachments: UserAttachments,
+        past: PastQuestions,
         calendar: Calendar,
         context: Context,
     ) -> None:
         self._links = links
         self._registering = registering
         self._attachments = attachments
+        self.past = past
         self._calendar = calendar
         self._env = context.env
         self._counters = context.counters
@@ -77,13 +82,16 @@ class PseudonymUpkeep:
         """Receive over one link until it ends; return the seconds until the next."""
         try:
             async with self._links.open(self._links.proxy(pseudonym.proxy)) as talk:
-                await self._registering.settle(talk, receiver, pseudonym)
+                await self._register(talk, receiver, pseudonym, again=False)
                 receiver.look()
                 attached = await self._attach(talk, receiver, pseudonym)
+                pseudonym.left_at = math.inf
                 try:
                     await self._attachments.serve(talk, attached, receiver, pseudonym)
                 except TransportError as error:
                     log.info("an attachment ended", reason=str(error))
+                finally:
+                    pseudonym.left_at = self._env.now()
         except (TransportError, PeerError, Refusal) as error:
             log.info("nothing is received by a pseudonym at the moment", reason=str(error))
             return receiver.backoff.next()
@@ -98,6 +106,14 @@ class PseudonymUpkeep:
         receiver.backoff.reset()
         return self.own_moment()  # others' links may have ended with this one
 
+    async def _register(
+        self, talk: ProxyConversation, receiver: Receiver, pseudonym: Pseudonym, again: bool
+    ) -> None:
+        is_new = not pseudonym.held
+        await self._registering.settle(talk, receiver, pseudonym)
+        if is_new and pseudonym.held:
+            self.past.note_registered(receiver, pseudonym, again)
+
     async def _attach(
         self, talk: ProxyConversation, receiver: Receiver, pseudonym: Pseudonym
     ) -> AttachAnswer:
@@ -108,5 +124,5 @@ class PseudonymUpkeep:
             if answer.verdict != "unknown":
                 raise Refusal(f"an attachment was refused: {answer.verdict}")
             pseudonym.held.clear()  # a proxy or the server has lost its disk
-            await self._registering.settle(talk, receiver, pseudonym)
+            await self._register(talk, receiver, pseudonym, again=True)
         raise Refusal("a pseudonym was forgotten as soon as it was registered")

@@ -13,6 +13,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import RoutedInterest, Tokens
 from hushcast_runtime.carriers.coverage import RouteCoverage
 from hushcast_runtime.carriers.route_delivery import RouteDelivery
+from hushcast_runtime.storage.past_days import PastDays
 
 
 @dataclass(eq=False)
@@ -70,6 +71,9 @@ class Receiver:
     renewal: float
     """Share of a day before its end at which tomorrow's pseudonym is made; each receiver has its own."""
     backoff: Backoff
+    past: PastDays
+    """What it lacks of days gone by."""
+    past_backoff: Backoff
     routes: dict[bytes, CentralRoute] = field(default_factory=dict)
     """By the name of what is wanted."""
     pseudonyms: dict[int, Pseudonym] = field(default_factory=dict)
@@ -78,6 +82,8 @@ class Receiver:
     """A proxy that did not answer when it was tried first."""
     looks: trio.Event = field(default_factory=trio.Event)
     """Set when there may be something to do."""
+    past_looks: trio.Event = field(default_factory=trio.Event)
+    """Set when it may lack more."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
     def look(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import trio
@@ -17,6 +17,7 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.central.profile import CentralProfile
 from hushcast_runtime.carriers.carrier import RoutedInterest
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.past_days import PastDays, PastDaysRecords
 
 EARLIEST_RENEWAL, LATEST_RENEWAL = 0.5, 0.25  # shares of a day before its end
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds before the next attempt where nobody answers
@@ -34,6 +35,7 @@ class CentralRoutes:
         upkeep: ReceiverUpkeep,
         withdrawals: PseudonymWithdrawals,
         records: PseudonymRecords,
+        past: PastDaysRecords,
         context: Context,
     ) -> None:
         self._profile = profile
@@ -41,6 +43,7 @@ class CentralRoutes:
         self._upkeep = upkeep
         self._withdrawals = withdrawals
         self._records = records
+        self._past = past
         self._env = context.env
         self._tracer = context.tracer
         self._spawn = context.spawn
@@ -54,8 +57,11 @@ class CentralRoutes:
 
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, CentralRoute]:
         """Take up the routes of what is wanted, by name; have what a restart left of others forgotten."""
+        past = await self._past.load()
         for one in wanted:
-            self._join(one)
+            self._join(one, past)
+        for name in past.keys() - self._receivers.keys():
+            self._past.forget(name)
         unwanted: list[Pseudonym] = []
         for pseudonym in await self._records.load():
             receiver = self._receivers.get(pseudonym.owner)
@@ -77,11 +83,15 @@ class CentralRoutes:
     def keep(self, wanted: RoutedInterest) -> CentralRoute:
         """Begin to keep an interest routed."""
         known = len(self._receivers)
-        route = self._join(wanted)
+        route = self._join(wanted, {})
         if len(self._receivers) > known:
             self._spawn(self._upkeep.run, route.receiver, False)
         route.receiver.look()
         return route
+
+    def look_back(self, route: CentralRoute) -> None:
+        """Have what was published before brought, since when that is wanted."""
+        self._upkeep.look_back(route.receiver)
 
     async def end(self, route: CentralRoute) -> None:
         """Hand in nothing more; durable on return. The server is told in the background."""
@@ -97,6 +107,7 @@ class CentralRoutes:
             return
         del self._receivers[receiver.name]
         receiver.scope.cancel()
+        self._past.forget(receiver.name)
         route.ended = list(receiver.pseudonyms.values())
         await self._withdrawals.end(route.ended)
 
@@ -119,13 +130,17 @@ class CentralRoutes:
         pseudonym = route.receiver.pseudonyms.get(self._calendar.day(self._env.now()))
         return {"nodes": int(pseudonym is not None and route.is_covered(pseudonym)), "by": "server"}
 
-    def _join(self, wanted: RoutedInterest) -> CentralRoute:
+    def _join(self, wanted: RoutedInterest, past: Mapping[bytes, PastDays]) -> CentralRoute:
         name = wanted.name if self._profile.own_pseudonyms else _EVERYBODY
         if (receiver := self._receivers.get(name)) is None:
             renewal = self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL)
             longest = min(LONGEST_PAUSE, self._calendar.lead)
-            backoff = Backoff(FIRST_PAUSE, longest, self._env.randomness)
-            receiver = self._receivers[name] = Receiver(name, renewal, backoff)
+            pauses = longest, self._calendar.lead  # who keeps may be short of room for longer
+            backoffs = [Backoff(FIRST_PAUSE, pause, self._env.randomness) for pause in pauses]
+            today = self._calendar.day(self._env.now())
+            days = past.get(name) or PastDays(today, today, today + 1)
+            receiver = self._receivers[name] = Receiver(name, renewal, backoffs[0], days, backoffs[1])
+            self._past.keep_soon(name, days)
         route = CentralRoute(wanted, receiver)
         receiver.routes[wanted.name] = self._routes[wanted.name] = route
         return route

@@ -108,6 +108,26 @@ class TokenRegistration:
         self._records.keep_soon(pseudonym)
         return True
 
+    async def ask_past(self, talk: ProxyConversation, pseudonym: Pseudonym, token: bytes) -> None:
+        """Introduce a pseudonym, and have the server bring what is kept under a token; raises as `settle`."""
+        await self._count(pseudonym)
+        request = await self._env.compute(pseudonym.credentials.subscribe, pseudonym.serial, (token,))
+        answer = await self._introducer.introduce(talk, pseudonym.credentials, request)
+        if not self._is_done(pseudonym, request, answer):
+            raise Refusal("a pseudonym was forgotten as soon as it was introduced")
+
+    async def has_all(self, talk: ProxyConversation, pseudonym: Pseudonym, token: bytes) -> bool:
+        """Tell whether the server says that all that it keeps under a token was acknowledged.
+
+        Raises `TransportError` and `PeerError`: also where somebody else says so.
+        """
+        await self._count(pseudonym)
+        request = await self._env.compute(pseudonym.credentials.withdraw, pseudonym.serial, (token,))
+        try:
+            return self._is_done(pseudonym, request, (await talk.ask(request))[0])
+        except Refusal:
+            return False
+
     async def withdraw_all(self, talk: ProxyConversation, pseudonym: Pseudonym) -> None:
         """Have a pseudonym forgotten, durably for the server; raises as `settle`."""
         async with pseudonym.turn:

@@ -38,6 +38,7 @@ class ReceiverUpkeep:
         self._registering = registering
         self._calendar = registering.calendar
         self._tending = tending
+        self._past = tending.past
         self._withdrawals = withdrawals
         self._records = records
         self._env = context.env
@@ -47,28 +48,38 @@ class ReceiverUpkeep:
     async def run(self, receiver: Receiver, resumed: bool) -> None:
         """Take up the pseudonyms of before, make others, forget those of days gone by; until cancelled."""
         with receiver.scope:
-            await self._drop_unreachable(receiver)
-            for pseudonym in list(receiver.pseudonyms.values()):
-                await self._registering.is_settled(receiver, pseudonym)
-                self._spawn(self._tend, receiver, pseudonym, self._tending.own_moment())
-            if resumed:
-                await trio.sleep(self._tending.own_moment())
-            while True:
-                receiver.looks = trio.Event()
-                self._forget_lapsed(receiver)
-                pause = 0.0
-                for day in self._days_wanted(receiver):
-                    if day not in receiver.pseudonyms:
-                        pseudonym = receiver.pseudonyms[day] = await self._draw(receiver, day)
-                        self._spawn(self._tend, receiver, pseudonym, pause)
-                        # Two days at one moment would show as one subscription's.
-                        left = self._calendar.day_start(day + 1) - self._env.now()
-                        pause = self._env.uniform(0.0, max(0.0, left) / 2)
-                wait = self._until_next_look(receiver)
-                if not await self.update(receiver):
-                    wait = min(wait, receiver.backoff.next())
-                with trio.move_on_after(wait):
-                    await receiver.looks.wait()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._past.run, receiver)
+                await self._keep(receiver, resumed)
+
+    def look_back(self, receiver: Receiver) -> None:
+        """See to it that what was before is brought, as far as that is wanted."""
+        self._past.look(receiver)
+
+    async def _keep(self, receiver: Receiver, resumed: bool) -> None:
+        await self._drop_unreachable(receiver)
+        for pseudonym in list(receiver.pseudonyms.values()):
+            await self._registering.is_settled(receiver, pseudonym)
+            self._spawn(self._tend, receiver, pseudonym, self._tending.own_moment())
+        if resumed:
+            await trio.sleep(self._tending.own_moment())
+        while True:
+            receiver.looks = trio.Event()
+            self._past.look(receiver)
+            self._forget_lapsed(receiver)
+            pause = 0.0
+            for day in self._days_wanted(receiver):
+                if day not in receiver.pseudonyms:
+                    pseudonym = receiver.pseudonyms[day] = await self._draw(receiver, day)
+                    self._spawn(self._tend, receiver, pseudonym, pause)
+                    # Two days at one moment would show as one subscription's.
+                    left = self._calendar.day_start(day + 1) - self._env.now()
+                    pause = self._env.uniform(0.0, max(0.0, left) / 2)
+            wait = self._until_next_look(receiver)
+            if not await self.update(receiver):
+                wait = min(wait, receiver.backoff.next())
+            with trio.move_on_after(wait):
+                await receiver.looks.wait()
 
     async def update(self, receiver: Receiver) -> bool:
         """Tell the server what changed of the routes; return whether it confirmed all."""
@@ -83,6 +94,8 @@ class ReceiverUpkeep:
         gone = [one for one in receiver.pseudonyms.values() if self._links.find(one.proxy) is None]
         for pseudonym in gone:
             del receiver.pseudonyms[pseudonym.day]
+            if pseudonym.held:
+                self._past.note_lacking(receiver, pseudonym.day)
         if gone:
             log.warning("a proxy of a subscription is not in the network any more: using another")
             await self._withdrawals.end(gone)
@@ -127,5 +140,6 @@ class ReceiverUpkeep:
         for day in list(receiver.pseudonyms) if self._env.is_certain() else ():
             if self._calendar.lapse(day) <= self._env.now():
                 pseudonym = receiver.pseudonyms.pop(day)
+                self._past.note_lapsed(receiver, pseudonym)
                 pseudonym.scope.cancel()
                 self._records.forget(pseudonym)

@@ -122,6 +122,11 @@ class UserLinks:
         """How users show themselves in the wire of the network."""
         return self._wire.now.manner
 
+    @property
+    def days_kept(self) -> int:
+        """For how many days the server keeps what is published, as it announced; 0: not at all."""
+        return self._wire.days_kept
+
     def of(self, role: ProxyRole) -> list[Proxy]:
         """Return the proxies of a role."""
         return [proxy for proxy in self._proxies.values() if proxy.role == role]

@@ -120,6 +120,7 @@ class Domain(bytes, Enum):
     LETTER_KEY = b"hc.letter-key"
     LETTER_NUMBER = b"hc.letter-number"
     WAYBILL = b"hc.waybill"
+    KEPT = b"hc.kept"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
 

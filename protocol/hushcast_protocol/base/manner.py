@@ -93,6 +93,16 @@ class Manner:
     comes_within: float = 0.5
     """Days, of the one in which a host keeps what came late, until its owner comes for it."""
 
+    # What a server keeps, or the root of brokers
+    days_apart: float = 60.0
+    """Seconds at random before a day gone by is asked for: several of one subscription come in no row."""
+    day_quiet_for: float = 15.0
+    """Seconds without a message after which whoever asked for a day asks whether that was all of it."""
+    day_turns: int = 3
+    """Times that whoever asks for a day attaches before another pseudonym asks, through another proxy."""
+    there_for: float = 60.0
+    """Seconds at the end of a day by which it counts whether an end was there: clocks differ."""
+
 
 NEWEST = Manner()
 """That of the newest wire."""

@@ -16,6 +16,7 @@ import msgspec
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.base.network_wire import BEGINNING, AnnouncedWire
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
@@ -46,6 +47,8 @@ class TreeBody(Lasting, frozen=True, tag="broker-tree/1"):
     version: Counter
     seats: Annotated[tuple[BrokerPosition, ...], msgspec.Meta(min_length=1, max_length=MAX_BROKERS)]
     wire: AnnouncedWire = BEGINNING
+    days_kept: Counter = 0
+    """For how many days after its own the root keeps what is published, for those who ask; 0: not at all."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class BrokerTree:
     version: int
     brokers: dict[PublicKey, ListedBroker]
     wire: AnnouncedWire = BEGINNING
+    days_kept: int = 0
 
     @cached_property
     def digest(self) -> bytes:
@@ -102,9 +106,10 @@ def sign_tree(
     version: int,
     seats: Iterable[BrokerPosition],
     wire: AnnouncedWire = BEGINNING,
+    days_kept: int = 0,
 ) -> Signed:
     """Sign a tree with the root's seed; raise `DecodeError` where it is none (`check_seats`)."""
-    body = TreeBody(network.id, version, tuple(seats), wire)
+    body = TreeBody(network.id, version, tuple(seats), wire, days_kept)
     check_seats(body.seats, network.root)
     return sign(seed, SignaturePurpose.BROKER_TREE, body)
 
@@ -118,7 +123,8 @@ def check_tree(signed: Signed, network: BrokersNetwork) -> BrokerTree:
     body = _decode_tree(signed.body)
     if body.network != network.id:
         raise DecodeError("a tree is of another network")
-    return BrokerTree(signed, body.version, check_seats(body.seats, network.root), body.wire)
+    brokers = check_seats(body.seats, network.root)
+    return BrokerTree(signed, body.version, brokers, body.wire, min(body.days_kept, MAX_DAYS_KEPT))
 
 
 def check_newer(tree: BrokerTree, held: BrokerTree | None) -> bool:

@@ -13,9 +13,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY, ProofOfWork
 from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, Wire, decoder
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, PublicKey, Wire, decoder
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 from hushcast_protocol.brokers.broker_tree import MAX_TREE
 from hushcast_protocol.brokers.clear_words import CoveredFilter, ShownFilter
@@ -201,10 +202,29 @@ class Receipt(Wire, frozen=True, tag="broker-receipt"):
     difficulty: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIFFICULTY)]
 
 
+class AskPast(Wire, frozen=True, tag="ask-past"):
+    """Somebody without a name: say some of what is kept of a day under a word, as `Forward`s and a `Receipt`.
+
+    In the order of their ids, behind one of them; none where there are no more. Said only to a root that
+    announced that it keeps (`BrokerTree`): others know nothing of it.
+    """
+
+    day: Counter
+    word: Bytes16
+    after: Bytes32 | None
+    stamp: ProofOfWork | None
+
+
 BrokerRequest = Advertise | AskFactors | HandUp | Join | Subscribe | Unsubscribe
-FromBelow = BrokerRequest | Ack | Ping | NewTree | AskCharters | NewCharter | Publish
+FromBelow = BrokerRequest | Ack | Ping | NewTree | AskCharters | NewCharter | Publish | AskPast
 ParentNotice = ParentHello | NewTree | Communities | NewCharter | ExposureReport
 FromAbove = ParentNotice | RequestAnswer | Factors | Forward | Pong | Receipt
+
+
+def past_asked(asked: AskPast) -> bytes:
+    """Return the digest (32 bytes) of a question, which its stamp is bound to."""
+    return digest(Domain.STAMP, b"past", asked.day.to_bytes(8, "big"), asked.word, asked.after or b"")
+
 
 decode_from_below: Callable[[bytes], FromBelow] = decoder(FromBelow, "frame", MAX_BROKER_FRAME)
 decode_from_above: Callable[[bytes], FromAbove] = decoder(FromAbove, "frame", MAX_BROKER_FRAME)

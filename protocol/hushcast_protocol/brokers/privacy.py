@@ -54,6 +54,15 @@ class Privacy:
         return self.model in ("community", "group")
 
     @property
+    def can_keep(self) -> bool:
+        """Whether a root can show to who comes later what was published.
+
+        What is sealed to an epoch of a community opens for those alone who were in it; and the schemes as
+        published keep nothing.
+        """
+        return self.model == "clear" or (self.model == "full" and self.profile != "paper")
+
+    @property
     def action(self) -> GroupAction:
         """How layers are put on."""
         return PADS if self.profile == "paper" else GROUP

@@ -1,4 +1,4 @@
-"""The announcement of a central network's wire: its server signs it, and its proxies hand it on.
+"""The announcement of a central network's wire, and of what is kept: its server signs it, proxies hand it on.
 
 A proxy can neither make one nor change it, so it cannot have one user open links otherwise than others do; it
 can keep back the newest, until the user hears it from another.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hushcast_protocol.base import wires
 from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.base.network_wire import AnnouncedWire
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
@@ -27,6 +28,8 @@ class WireAnnouncement(Lasting, frozen=True, tag="central-wire/1"):
     version: Counter
     """Unix seconds of when it was signed, or one more than the one before had."""
     wire: AnnouncedWire
+    days_kept: Counter = 0
+    """For how many days after its own the server keeps what is published, for who asks; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class CheckedAnnouncement:
     signed: Signed
     version: int
     wire: AnnouncedWire
+    days_kept: int
 
 
 _decode: Callable[[bytes], WireAnnouncement] = decoder(
@@ -44,9 +48,14 @@ _decode: Callable[[bytes], WireAnnouncement] = decoder(
 
 
 def announce(
-    seed: Seed, network: CentralNetwork, before: CheckedAnnouncement | None, wanted: int | None, now: float
+    seed: Seed,
+    network: CentralNetwork,
+    before: CheckedAnnouncement | None,
+    wanted: int | None,
+    days_kept: int,
+    now: float,
 ) -> Signed:
-    """Sign, as the server, what is spoken, on the way to the wire that is wanted, if any is.
+    """Sign, as the server, what is kept, and spoken, on the way to the wire that is wanted, if any is.
 
     It is newer than any before, also than one that a state from a backup does not know. A new network speaks
     the newest.
@@ -56,7 +65,7 @@ def announce(
     else:
         version = max(int(now), before.version + 1)
         wire = before.wire.towards(wanted, network.calendar.epoch(now))
-    return sign(seed, SignaturePurpose.CENTRAL_WIRE, WireAnnouncement(network.id, version, wire))
+    return sign(seed, SignaturePurpose.CENTRAL_WIRE, WireAnnouncement(network.id, version, wire, days_kept))
 
 
 def check_announcement(signed: Signed, network: CentralNetwork) -> CheckedAnnouncement:
@@ -65,4 +74,4 @@ def check_announcement(signed: Signed, network: CentralNetwork) -> CheckedAnnoun
     said = _decode(signed.body)
     if said.network != network.id:
         raise AuthenticationError("a wire was announced for another network")
-    return CheckedAnnouncement(signed, said.version, said.wire)
+    return CheckedAnnouncement(signed, said.version, said.wire, min(said.days_kept, MAX_DAYS_KEPT))

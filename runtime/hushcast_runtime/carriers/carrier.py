@@ -4,6 +4,8 @@ A carrier never sees the content of a message, and does not know applications. I
 returns a receipt; it keeps an interest routed and hands in the messages that arrive. Its guarantees:
 
 - A message with a receipt arrives at every ready route of its interest, while its day is open.
+- Where a network keeps what is published, it arrives for as long as that: at whoever was away, or a route
+  that is wanted since an earlier day, or whose message was lost on its way. Whoever keeps nothing says so.
 - Arrivals are handed in until they are durable (at least once); the receiver suppresses duplicates by id.
 - An ended route hands in nothing more, and relays or servers are told to forget it.
 - Routes survive restarts; a route that nobody wants any more after a restart is ended.
@@ -13,7 +15,7 @@ returns a receipt; it keeps an interest routed and hands in the messages that ar
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import trio
 
@@ -215,9 +217,16 @@ def check_no_terms(wanted: RoutedInterest) -> None:
         raise Refusal("terms of a subscription (`--k`) need a network of brokers, and this is another")
 
 
-def refuse_past(keeper: str) -> NoReturn:
-    """Raise the `Refusal` of a carrier that keeps nothing for those who come later."""
-    raise Refusal(
-        f"{keeper} keeps nothing of what was published before a subscription: leave `since` a time away, and "
-        "messages come from now on"
-    )
+def check_kept(keeper: str, days: int, first: int, today: int) -> None:
+    """Raise `Refusal` unless what was published from a day on is kept.
+
+    `keeper` is who keeps it, for people; `days` are those after its own for which it is kept, 0 for none.
+    """
+    if not days:
+        raise Refusal(
+            f"{keeper} keeps nothing of what was published before a subscription: leave `since` a time away, "
+            "and messages come from now on"
+        )
+    if first < today - days:
+        kept = f"{days} day" if days == 1 else f"{days} days"
+        raise Refusal(f"{keeper} keeps what was published for {kept}: ask for `{days}d` or less")

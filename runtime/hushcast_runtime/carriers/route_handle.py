@@ -24,6 +24,9 @@ class CarrierRoutes(Protocol):
     def describe(self, route: Any) -> dict[str, Any]:
         """Describe how one is routed, as `Route.describe` says."""
 
+    def look_back(self, route: Any) -> None:
+        """Have one bring what was before, as `Route.look_back` says."""
+
     async def end(self, route: Any) -> None:
         """End one, as `Route.end` says."""
 
@@ -52,7 +55,8 @@ class RouteHandle:
         return self._routes.describe(self._route)
 
     def look_back(self) -> None:
-        """Do nothing: nothing of the past is kept, as `Carrier.check_past` says."""
+        """Have it bring what was published before, as far as that is kept."""
+        self._routes.look_back(self._route)
 
     async def coverage(self) -> dict[str, Any]:
         """Return the share of its probes that came back."""

@@ -24,7 +24,7 @@ from hushcast_protocol.brokers.community.sealed_filter import (
 )
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import RoutedInterest
+from hushcast_runtime.carriers.carrier import RoutedInterest, Tokens
 from hushcast_runtime.environment import Environment
 
 
@@ -83,6 +83,10 @@ class CommunityClientModel:
             raise AuthenticationError("a message is of no epoch of this daemon's community")
         words = open_words(epoch, message.id, message.tokens)
         return self._clear.opened(msgspec.structs.replace(message, tokens=words))
+
+    def kept_word(self, tokens: Tokens) -> bytes:
+        """Return the topic's id, which nobody outside of the community can read: nothing is kept by it."""
+        return tokens.trunk
 
     def is_routed(self, asked: Sequence[AttachedSubscription]) -> bool:
         """Tell whether messages of the epoch that is published under come."""

@@ -23,11 +23,12 @@ from hushcast_protocol.brokers.full.item_labels import read_labels
 from hushcast_protocol.brokers.full.layer_keys import Keyring
 from hushcast_protocol.brokers.full.layer_positions import LayerPositions
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
+from hushcast_protocol.brokers.full.published_names import element_name
 from hushcast_protocol.brokers.full.word_holder import WordHolder
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.carriers.carrier import RoutedInterest
+from hushcast_runtime.carriers.carrier import RoutedInterest, Tokens
 from hushcast_runtime.context import Context
 
 # As parts of a day: the words of tomorrow are asked for at a moment of each daemon's own before it begins.
@@ -110,6 +111,10 @@ class FullClientModel:
         routes, inside = self._openings.opened(read_labels(message.tokens), message)
         self._tracer.observe(observations.Opened(message.id, inside.id))
         return [(route, inside) for route in routes]
+
+    def kept_word(self, tokens: Tokens) -> bytes:
+        """Return the name of the day's trunk, as messages have it."""
+        return element_name(self._action.element(tokens.trunk))
 
     def is_routed(self, asked: Sequence[AttachedSubscription]) -> bool:
         """Tell whether all words of today are routed."""

@@ -1,0 +1,196 @@
+"""What the server keeps: who asks for a day has all of it once, however links end and programs die."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import trio
+from daemons import CentralNetworkOfDaemons, Node, daemons
+from msgspec.msgpack import decode
+from small_central import TOPIC, Ear, Person, SmallCentral, hears, small_central
+from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, until
+
+from hushcast_central.server.deliveries import WINDOW
+from hushcast_central.server.kept_publications import MAX_ASKED
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.central import request_proofs
+from hushcast_protocol.central.kept_tokens import kept_token
+from hushcast_protocol.central.pseudonym_register import PseudonymRecord
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.topics import Interest
+from hushcast_runtime.processes.keeping_section import NOTHING, KeepingSection
+
+KEPT = kept_token(TOPIC[:16])
+WITHIN = 2 * DAY_SECONDS
+
+
+async def asked(network: SmallCentral, *tokens: bytes, acknowledges: bool = True) -> Ear:
+    """Ask for what is kept, and attach."""
+    return await network.subscriber(*(tokens or (KEPT,)), acknowledges=acknowledges)
+
+
+async def withdrawn(network: SmallCentral, person: Person, *tokens: bytes) -> Any:
+    """Withdraw what was asked for; return the verdict, proven where it is `accepted`."""
+    connection = await network.connect(network.deliveries)
+    request = person.withdraw(*tokens)
+    answer = await connection.ask(request)
+    await connection.close()
+    assert answer.verdict != "accepted" or request_proofs.is_from_server(person.secret, request, answer)
+    return answer.verdict
+
+
+async def test_what_is_kept_comes_whole_and_what_is_published_then_does_not() -> None:
+    async with small_central() as network:
+        sent = [await network.published() for _ in range(5)]
+        other = network.message()
+        await network.publish(Message(other.id, other.day, (bytes(16),), other.trail, other.body))
+        ear = await asked(network)
+        await until(hears(ear, *sent))
+        await network.published()
+        await trio.sleep(EPOCH_SECONDS)
+        assert [len(ear.person.heard), len({one.id for one in ear.person.heard})] == [5, 5]
+        assert await withdrawn(network, ear.person, KEPT) == "accepted"
+
+
+async def test_the_server_says_that_all_came_only_once_it_was_acknowledged() -> None:
+    async with small_central() as network:
+        sent = [await network.published(size=3) for _ in range(3 * WINDOW // 2**16)]
+        ear = await asked(network, acknowledges=False)
+        await until(lambda: ear.person.heard)
+        await trio.sleep(20.0)
+        assert len(ear.person.heard) < len(sent), "as fast as it is acknowledged"
+        assert await withdrawn(network, ear.person, KEPT) == "quota"
+        ear.acknowledges = True
+        await ear.acknowledge()
+        await until(hears(ear, *sent))
+        await until(lambda: network.server.daemon.status()["deliveries_waiting"] == 0)
+        assert await withdrawn(network, ear.person, KEPT) == "accepted"
+        assert await withdrawn(network, ear.person) == "accepted"
+
+
+async def test_what_nobody_acknowledges_waits_where_it_is_kept_and_takes_no_room() -> None:
+    async with small_central() as network:
+        sent = [await network.published(size=3) for _ in range(3 * WINDOW // 2**16)]
+        status = network.server.daemon.status
+        ear = await asked(network, acknowledges=False)
+        await until(lambda: ear.person.heard)
+        assert 0 < status()["deliveries_waiting_bytes"] < 2 * WINDOW
+        await until(lambda: ear.closed, 600.0, "who takes nothing is let go")
+        assert status()["deliveries_waiting"] == 0
+        again = await network.attached(ear.person)
+        await until(hears(again, *sent))
+        await until(lambda: status()["deliveries_waiting"] == 0)
+        assert await withdrawn(network, ear.person, KEPT) == "accepted"
+
+
+async def test_a_server_that_restarts_does_not_say_so_of_what_it_brings_no_more() -> None:
+    async with small_central() as network:
+        sent = [await network.published(size=3) for _ in range(3 * WINDOW // 2**16)]
+        ear = await asked(network, acknowledges=False)
+        await until(lambda: ear.person.heard)
+        await network.server.restart()
+        await network.linked()
+        assert await withdrawn(network, ear.person, KEPT) == "quota"
+        again = await asked(network)
+        await until(hears(again, *sent))
+        assert await withdrawn(network, again.person, KEPT) == "accepted"
+
+
+async def test_one_pseudonym_asks_for_so_much() -> None:
+    async with small_central() as network:
+        tokens = [bytes([number]) * 16 for number in range(MAX_ASKED + 4)]
+        for token in tokens:
+            body = network.message()
+            await network.publish(Message(body.id, body.day, (token,), bytes(TRAIL_SIZE), body.body), token)
+        ear = await asked(network, *map(kept_token, tokens))
+        await until(lambda: len(ear.person.heard) == MAX_ASKED)
+        await trio.sleep(EPOCH_SECONDS)
+        assert len(ear.person.heard) == MAX_ASKED
+        assert await withdrawn(network, ear.person, kept_token(tokens[-1])) == "quota"
+
+
+async def test_a_day_goes_when_it_was_kept_for_so_long_and_with_the_setting() -> None:
+    async with small_central() as network:
+        network.keeping = KeepingSection(days=2)
+        await network.server.restart()
+        await network.linked()
+        await network.published()
+        size = network.server.daemon.status()["kept_bytes"]
+        assert size > 1024
+        await trio.sleep(2 * DAY_SECONDS)
+        assert network.server.daemon.status()["kept_bytes"] == size
+        await trio.sleep(DAY_SECONDS)
+        assert network.server.daemon.status()["kept_bytes"] == 0
+        await network.published()
+        network.keeping = NOTHING
+        await network.server.restart()
+        assert network.server.daemon.status()["kept_bytes"] == 0
+        assert not await network.server.store.scan("kept-message")
+
+
+async def registered(network: CentralNetworkOfDaemons) -> list[PseudonymRecord]:
+    """The pseudonyms that the server knows, those that are over included."""
+    return [decode(value, type=PseudonymRecord) for _, value in await network.server.store.scan("pseudonym")]
+
+
+def cursor(node: Node) -> int:
+    """How many messages a daemon's one subscription has shown, each counted once."""
+    [held] = node.daemon.service.subscriptions()
+    return int(held["cursor"])
+
+
+async def publish_for(node: Node, days: int, a_day: int) -> None:
+    for day in range(days):
+        for number in range(a_day):
+            await node.daemon.service.publish(ONE, Content(b"%d %d" % (day, number)))
+        await trio.sleep(DAY_SECONDS)
+
+
+@pytest.mark.slow
+async def test_killed_while_it_brings_three_days_all_comes_once() -> None:
+    async with daemons() as network:
+        here, there = network.nodes
+        await here.listen()
+        await here.stop()
+        await publish_for(there, 3, 4)
+        await here.start()
+        for number in range(12):
+            await trio.sleep(network.env.uniform(0.0, 25.0))
+            await [network.server, network.deliveries, here][number % 3].restart()
+        await until(lambda: cursor(here) == 12, WITHIN, "all came")
+        await until(lambda: here.count("past_days_brought") >= 3, WITHIN, "and all days are done with")
+        await trio.sleep(DAY_SECONDS)
+        assert cursor(here) == 12, "and none twice"
+
+
+@pytest.mark.slow
+async def test_each_day_is_asked_for_by_a_pseudonym_that_asks_for_nothing_else() -> None:
+    async with daemons() as network:
+        here, there = network.nodes
+        await publish_for(there, 3, 1)
+        interest = Interest(ONE, parse_where("", ONE.attributes))
+        with pytest.raises(Refusal, match="for 14 days: ask for `14d`"):
+            await here.daemon.service.subscribe(interest, past=network.now - 15 * DAY_SECONDS)
+        before = {one.secret for one in await registered(network)}
+        moments: list[float] = []
+        network.server.daemon._kept.ask = noting(network.server.daemon._kept.ask, moments, network)
+        await here.daemon.service.subscribe(interest, past=network.now - 3 * DAY_SECONDS)
+        await until(lambda: cursor(here) == 3, WITHIN, "all came")
+        await until(lambda: len(moments) == 5, what="one asks for each day, one for what comes")
+        new = [one for one in await registered(network) if one.secret not in before]
+        assert len({one.secret for one in new}) == 5
+        assert all(after - one > 5 for one, after in pairwise(sorted(moments)))
+
+
+def noting(ask: Any, moments: list[float], network: SmallCentral) -> Any:
+    """Note when something is asked for."""
+
+    def noted(pseudonym: bytes, tokens: Any) -> None:
+        moments.append(network.now)
+        ask(pseudonym, tokens)
+
+    return noted
