@@ -24,13 +24,17 @@ from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.processes.keeping_section import NOTHING, KeepingSection
 
-KEPT = kept_token(TOPIC[:16])
 WITHIN = 2 * DAY_SECONDS
+
+
+def kept(network: SmallCentral, trunk: bytes = TOPIC[:16], day: int | None = None) -> bytes:
+    """Return the token of what is kept under a trunk of a day, of today unless it is said."""
+    return kept_token(network.today if day is None else day, trunk)
 
 
 async def asked(network: SmallCentral, *tokens: bytes, acknowledges: bool = True) -> Ear:
     """Ask for what is kept, and attach."""
-    return await network.subscriber(*(tokens or (KEPT,)), acknowledges=acknowledges)
+    return await network.subscriber(*(tokens or (kept(network),)), acknowledges=acknowledges)
 
 
 async def withdrawn(network: SmallCentral, person: Person, *tokens: bytes) -> Any:
@@ -53,7 +57,7 @@ async def test_what_is_kept_comes_whole_and_what_is_published_then_does_not() ->
         await network.published()
         await trio.sleep(EPOCH_SECONDS)
         assert [len(ear.person.heard), len({one.id for one in ear.person.heard})] == [5, 5]
-        assert await withdrawn(network, ear.person, KEPT) == "accepted"
+        assert await withdrawn(network, ear.person, kept(network)) == "accepted"
 
 
 async def test_the_server_says_that_all_came_only_once_it_was_acknowledged() -> None:
@@ -63,12 +67,12 @@ async def test_the_server_says_that_all_came_only_once_it_was_acknowledged() -> 
         await until(lambda: ear.person.heard)
         await trio.sleep(20.0)
         assert len(ear.person.heard) < len(sent), "as fast as it is acknowledged"
-        assert await withdrawn(network, ear.person, KEPT) == "quota"
+        assert await withdrawn(network, ear.person, kept(network)) == "quota"
         ear.acknowledges = True
         await ear.acknowledge()
         await until(hears(ear, *sent))
         await until(lambda: network.server.daemon.status()["deliveries_waiting"] == 0)
-        assert await withdrawn(network, ear.person, KEPT) == "accepted"
+        assert await withdrawn(network, ear.person, kept(network)) == "accepted"
         assert await withdrawn(network, ear.person) == "accepted"
 
 
@@ -84,7 +88,7 @@ async def test_what_nobody_acknowledges_waits_where_it_is_kept_and_takes_no_room
         again = await network.attached(ear.person)
         await until(hears(again, *sent))
         await until(lambda: status()["deliveries_waiting"] == 0)
-        assert await withdrawn(network, ear.person, KEPT) == "accepted"
+        assert await withdrawn(network, ear.person, kept(network)) == "accepted"
 
 
 async def test_a_server_that_restarts_does_not_say_so_of_what_it_brings_no_more() -> None:
@@ -94,10 +98,10 @@ async def test_a_server_that_restarts_does_not_say_so_of_what_it_brings_no_more(
         await until(lambda: ear.person.heard)
         await network.server.restart()
         await network.linked()
-        assert await withdrawn(network, ear.person, KEPT) == "quota"
+        assert await withdrawn(network, ear.person, kept(network)) == "quota"
         again = await asked(network)
         await until(hears(again, *sent))
-        assert await withdrawn(network, again.person, KEPT) == "accepted"
+        assert await withdrawn(network, again.person, kept(network)) == "accepted"
 
 
 async def test_one_pseudonym_asks_for_so_much() -> None:
@@ -106,11 +110,24 @@ async def test_one_pseudonym_asks_for_so_much() -> None:
         for token in tokens:
             body = network.message()
             await network.publish(Message(body.id, body.day, (token,), bytes(TRAIL_SIZE), body.body), token)
-        ear = await asked(network, *map(kept_token, tokens))
+        ear = await asked(network, *(kept(network, token) for token in tokens))
         await until(lambda: len(ear.person.heard) == MAX_ASKED)
         await trio.sleep(EPOCH_SECONDS)
         assert len(ear.person.heard) == MAX_ASKED
-        assert await withdrawn(network, ear.person, kept_token(tokens[-1])) == "quota"
+        assert await withdrawn(network, ear.person, kept(network, tokens[-1])) == "quota"
+
+
+async def test_a_message_of_another_day_under_a_days_trunk_hides_nothing_of_it() -> None:
+    async with small_central() as network:
+        sent = [await network.published() for _ in range(5)]
+        token = kept(network)
+        await trio.sleep(DAY_SECONDS)
+        late = network.message()
+        await network.publish(Message(late.id, late.day, sent[0].tokens, late.trail, late.body))
+        ear = await asked(network, token)
+        await until(hears(ear, *sent))
+        await trio.sleep(EPOCH_SECONDS)
+        assert {one.day for one in ear.person.heard} == {sent[0].day}
 
 
 async def test_a_day_goes_when_it_was_kept_for_so_long_and_with_the_setting() -> None:

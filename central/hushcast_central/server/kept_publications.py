@@ -87,7 +87,9 @@ class KeptPublications:
         if not self._days:
             return ()
         trunk = message.tokens[0]
-        mark = self._kept.mark_of(trunk_day(message.day, trunk)) or encrypted(self._key, kept_token(trunk))
+        mark = self._kept.mark_of(trunk_day(message.day, trunk))
+        if mark is None:
+            mark = encrypted(self._key, kept_token(message.day, trunk))
         return self._kept.keep(message, proxy, mark)
 
     def ask(self, pseudonym: bytes, tokens: Iterable[bytes]) -> None:

@@ -149,7 +149,7 @@ class PastQuestions:
         return False
 
     async def _ask(self, receiver: Receiver, route: CentralRoute, pseudonym: Pseudonym) -> bool:
-        token = kept_token((await route.tokens(pseudonym.brings)).trunk)
+        token = kept_token(pseudonym.brings, (await route.tokens(pseudonym.brings)).trunk)
         proxy = self._links.proxy(pseudonym.proxy)
         for turn in range(self._links.manner.day_turns):
             async with self._links.open(proxy) as talk:
