@@ -244,6 +244,36 @@ async def test_who_was_away_when_one_was_told_of_has_other_leases_and_loses_noth
 
 
 @pytest.mark.slow
+async def test_who_restarted_while_one_was_told_of_has_other_leases_and_loses_nothing() -> None:
+    """The owner does not tell again, and the epoch counts as one in which the relay was there."""
+    async with small_network(relays=6, epoch=10 * EPOCH_SECONDS) as net:
+        restarts = net.relays[0]
+        await trio.sleep(11 * EPOCH_SECONDS)  # it has seen the beginning of the epoch
+        epoch = net.calendar.epoch(net.now)
+        await restarts.stop()
+        ear = await net.clients[0].listen()
+        await trio.sleep(30)
+        await restarts.start()
+        other = await net.clients[1].listen()
+        assert net.calendar.epoch(net.now) == epoch
+        assert net.leases()[restarts.name] == 1
+        payloads = [b"%d" % number for number in range(8)]
+        for payload in payloads[:4]:
+            await net.drop_at(restarts, ONE, Content(payload))
+        await restarts.restart()
+        await trio.sleep(12 * EPOCH_SECONDS)
+        for payload in payloads[4:]:
+            await net.drop_at(restarts, ONE, Content(payload))
+        for one in (ear, other):
+            await one.hears(len(payloads))
+            assert sorted(one.payloads) == sorted(payloads)
+        assert restarts.count("drops_handed_on") == len(payloads)
+        assert net.relays[1].count("drops_handed_on") == 0
+        await net.sleep_until(net.calendar.day_start(net.calendar.day(net.now) + 3))
+        assert await restarts.store.scan("restarted") == []  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
 async def test_a_newcomer_carries_messages_the_next_day() -> None:
     """What it takes as the only origin must reach the box."""
     async with small_network(relays=1, origins=1, depth=2) as net:

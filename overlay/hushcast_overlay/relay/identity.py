@@ -12,7 +12,7 @@ KEY_FILES = ("identity.key", "service.key", "parcel.key", "filter.key")
 """In a relay's state directory, in the order of `Identity`."""
 RECORDS_OF_IDENTITY = (
     *("lease", "tombstone", "parcel", "label", "intake", "routed", "spool", "spool-body", "work"),
-    *("shard-part", "box", "sought", "kept", "kept-body", "kept-gave-way", "there"),
+    *("shard-part", "box", "sought", "kept", "kept-body", "kept-gave-way", "there", "restarted"),
 )
 """Kinds of records that mean nothing to a relay of another name: what it routes, and what is on its way.
 

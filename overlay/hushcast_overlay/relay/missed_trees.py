@@ -1,4 +1,7 @@
-"""Missed trees: whether a relay was away while subscribers told of a day's trees, and may lack leases."""
+"""Missed trees: whether a relay was away while subscribers told of a day's trees, and may lack leases.
+
+A restart is an absence of seconds: who told of a tree in them does not tell again on its day.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class MissedTrees:
         def was_absent(told_from: int) -> bool:
             # In the epoch in which it is first listed it need not have been there from the beginning.
             watched = range(max(told_from, since + 1), (day + 1) * EPOCHS_A_DAY)
-            return since > told_from or bool(self._there.away(watched))
+            return since > told_from or self._there.may_have_missed(watched)
 
         told_from = math.ceil((day - 1 + RENEWS_FROM) * EPOCHS_A_DAY)
         # Each drop asks: all relays are looked through only where it was absent, and the network may be new.
