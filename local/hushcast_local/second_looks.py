@@ -116,6 +116,7 @@ class SecondLooks:
         self._store.write_soon(Change(_KIND, key, encode(one)))
 
     async def _follow(self, looking: Looking, key: bytes, one: _LookedFor) -> None:
+        looking.prepare(one.message)
         is_there = False
         while not is_there:
             await trio.sleep(max(0.0, one.due - self._env.now()))

@@ -173,7 +173,7 @@ class OverlayAdapter:
 
         self.rosters.once(lambda: bool(candidates.keeping.keepers or candidates), begin)
         is_relay, is_listed = self.relay_id is not None, profile.root is Root.LISTED
-        looks = KeptLooks(candidates.held_places, dropper, questions, shards, context)
+        looks = KeptLooks(candidates, dropper, questions, shards, context)
         hides_relay = is_relay and not is_listed
         probes = Probes(dropper, ready, looks, shards, context, hides_relay)
         can_subscribe = is_relay or not is_listed

@@ -10,6 +10,7 @@ from hosted_network import hosts_of, in_use, subscribed
 from kept_network import kept_of, next_day
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, until
 
+from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.content.messages import Message
@@ -78,3 +79,17 @@ async def brought_by_an_audit(
     assert subscriber.count("messages_from_audits") == 5
     await until(lambda: in_use(net, subscriber) is other, 5 * EPOCH_SECONDS, "the other host is used")
     return host, other
+
+
+def lists_asked(net: SmallNetwork, node: Node) -> list[tuple[float, int, int]]:
+    """Which candidate lists a daemon asks for from now on: when, the day, the shard."""
+    asked: list[tuple[float, int, int]] = []
+    shards: Any = node.daemon.overlay.shards
+    candidates = shards.candidates
+
+    async def listen(told: CandidateRoot, shard: int) -> Any:
+        asked.append((net.now, told.day, shard))
+        return await candidates(told, shard)
+
+    shards.candidates = listen
+    return asked

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from audit_scene import TWO_DAYS, brought_by_an_audit, questions_of
+from audit_scene import TWO_DAYS, brought_by_an_audit, lists_asked, questions_of
 from hosted_network import hosts_of, subscribed
 from kept_network import kept_network, next_day
 from small_network import ONE, Node, SmallNetwork
@@ -29,20 +29,6 @@ async def audited_and_cut(clients: int) -> AsyncIterator[SmallNetwork]:
     ) as net:
         assert net.clients[0].daemon.overlay.shards.is_cut(net.calendar.day(net.now))
         yield net
-
-
-def lists_asked(net: SmallNetwork, node: Node) -> list[tuple[float, int, int]]:
-    """Which candidate lists a daemon asks for from now on: when, the day, the shard."""
-    asked: list[tuple[float, int, int]] = []
-    shards: Any = node.daemon.overlay.shards
-    candidates = shards.candidates
-
-    async def listen(told: CandidateRoot, shard: int) -> Any:
-        asked.append((net.now, told.day, shard))
-        return await candidates(told, shard)
-
-    shards.candidates = listen
-    return asked
 
 
 async def test_what_a_host_loses_on_cut_days_comes_by_an_audit_and_the_other_host_is_used() -> None:

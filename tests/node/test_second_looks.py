@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 import trio
+from audit_scene import lists_asked
 from kept_network import has, keepers_of, kept_network, kept_of, loses_all
 from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
 
@@ -17,6 +18,8 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Receipt
 from hushcast_protocol.overlay.keeper_frames import ShownKept
+from hushcast_protocol.overlay.profile import Root
+from hushcast_protocol.shards.assignment import shard_of_topic
 
 LONG = 20 * EPOCH_SECONDS  # seconds of an epoch, so that looks end on their day
 
@@ -214,3 +217,45 @@ async def test_where_relays_lose_everything_nothing_lacks_after_an_epoch(bad: in
         anew = publisher.count("publications_dropped_anew")
         print(f"{bad} of 20 bad, {count} messages: {first} lacking, {lacking} after looks, {anew} drops anew")
         assert lacking == 0
+
+
+def serves(relay: Node, day: int, trunk: bytes) -> bool:
+    """Whether a relay is in the shard of a trunk."""
+    told = relay.daemon.overlay.shards.sharding(day)
+    assert told is not None
+    return relay.daemon.overlay.shards.own_number(day) == shard_of_topic(trunk, 0, told.bits)
+
+
+@pytest.mark.slow
+async def test_on_a_cut_day_publishers_look_by_a_list_fetched_once_wherever_they_are_at_home() -> None:
+    """A client, and relays in the topic's shard and outside it: one list each, before the first look."""
+    async with kept_network(20, shard_size=10, clients=1, epoch=LONG, root=Root.HOST) as net:
+        client, *_ = net.clients
+        day = net.calendar.day(net.now)
+        assert client.daemon.overlay.shards.is_cut(day)
+        trunk = net.composed(ONE, Content(b"x")).tokens[0]
+        await until(lambda: all(relay.daemon.overlay.shards.own(day) for relay in net.relays), 60)
+        near = [relay for relay in net.relays if serves(relay, day, trunk)]
+        far = next(relay for relay in net.relays if relay not in near)
+        publishers = [client, near[0], far]
+        asked = {node: lists_asked(net, node) for node in publishers}
+        origins = near[1:3]
+        for relay in origins:
+            lose_drops(relay.daemon.overlay.relay.drops)  # type: ignore[union-attr]
+        draws(client, *origins)
+        lost = await publish(client, b"lost")
+        keepers = keepers_of(net, lost, near[0])
+        assert keepers
+        assert not any(has(one, lost) for one in keepers)
+        for node in publishers:
+            for number in range(2):
+                await publish(node, b"%d" % number)
+        before = net.count("keepers_looked_at")
+        await trio.sleep(NEWEST.earliest_look - 10)
+        assert net.count("keepers_looked_at") == before
+        assert [len(asked[node]) for node in publishers] == [1, 1, 1]
+        await until(lambda: any(has(one, lost) for one in keepers), NEWEST.latest_look + 60, "it is kept")
+        await trio.sleep(NEWEST.latest_look + 60)
+        assert [await records(node) for node in publishers] == [0, 0, 0]
+        assert [node.count("publications_dropped_anew") for node in publishers] == [1, 0, 0]
+        assert {len(asked[node]) for node in publishers} == {1}

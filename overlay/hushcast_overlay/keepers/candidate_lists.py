@@ -2,8 +2,8 @@
 
 It has those of days that are open as soon as it has a head of the day, whenever it came: of a day that is cut
 a relay that of its own shard. Those of other shards, and of days before it came, a relay gets when it asks
-keepers as a host. Authorities hear that somebody asks for a list, and not who: each question has a circuit of
-its own.
+keepers as a host, and whoever publishes on a day that is cut those of its topics' shards. Authorities hear
+that somebody asks for a list, and not who: each question has a circuit of its own.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class CandidateLists:
         self._store = context.store
         self._spawn = context.spawn
         self._held: OrderedDict[tuple[int, int], _Held] = OrderedDict()
+        self._published: OrderedDict[tuple[int, int], _Held] = OrderedDict()  # of cut days, in memory alone
         self._fetched: dict[tuple[int, int], trio.Lock] = {}
         self._begun: set[CandidateRoot] = set()
 
@@ -106,13 +107,40 @@ class CandidateLists:
     def held_places(self, day: int, trunk: bytes) -> dict[RelayId, Address]:
         """Return the keepers of a trunk that are there, and where: none where that is not known at once.
 
-        It is by the lists that this daemon has whatever it subscribes to and publishes. So nothing shows an
-        authority when a publisher asks, or an owner about a day that was whole.
+        It is by the lists that this daemon has whatever it subscribes to and publishes. So on a day that is
+        whole nothing shows an authority when a publisher asks, or an owner.
         """
         if (own := self._own(day)) is None or shard_of_topic(trunk, 0, own[0].bits) != own[1]:
             return {}
         draws = self._of(*own)
         return {} if draws is None else self._located(draws, trunk)
+
+    def can_place(self, day: int, trunk: bytes) -> bool:
+        """Tell whether a publisher can find out who keeps a trunk of an open day."""
+        told = self._rosters.candidates(day)
+        if told is None or told.bits == 0:
+            return len(self.held_places(day, trunk)) > 0
+        return self.keeping.keepers > 0
+
+    async def published_places(self, day: int, trunk: bytes) -> dict[RelayId, Address]:
+        """Return the keepers of a trunk on an open day, and where, for a publisher; none if it is not known.
+
+        Of a day that is cut each daemon that publishes fetches the list of the topic's shard, whatever it
+        holds, and has it in memory until the day is over: so nobody is told whether it is at home there.
+        Raises as `places`.
+        """
+        told = self._rosters.candidates(day)
+        if told is None or told.bits == 0:
+            return self.held_places(day, trunk)
+        one = day, shard_of_topic(trunk, 0, told.bits)
+        async with self._lock(one):
+            held = self._published.get(one)
+            if held is None or held.told != told:
+                held = _Held(told, KeeperDraws(await self._shards.candidates(told, one[1])))
+                self._published[one] = held
+                if len(self._published) > MAX_LISTS:
+                    self._published.popitem(last=False)
+        return self._located(held.draws, trunk)
 
     async def audited_places(self, day: int, trunk: bytes) -> dict[RelayId, Address]:
         """Return the keepers of a trunk on a day gone by, and where, for an owner; none if it is not known.
@@ -187,14 +215,16 @@ class CandidateLists:
         )
 
     async def _fetch(self, told: CandidateRoot, shard: int) -> KeeperDraws:
-        lock = self._fetched.setdefault((told.day, shard), trio.Lock())  # whoever wants the same waits
-        async with lock:
+        async with self._lock((told.day, shard)):
             if (held := self._of(told, shard)) is not None:
                 return held
             found = await self._shards.candidates(told, shard)
             held = self._hold(told, KeeperDraws(found), shard)
             await self._store.write(Change(_KIND, _key(told.day, shard), encode(_StoredList(told, found))))
         return held
+
+    def _lock(self, one: tuple[int, int]) -> trio.Lock:
+        return self._fetched.setdefault(one, trio.Lock())  # whoever wants the same waits
 
     def _of(self, told: CandidateRoot, shard: int) -> KeeperDraws | None:
         held = self._held.get((told.day, shard))
@@ -214,9 +244,12 @@ class CandidateLists:
 
     def _lapse(self) -> None:
         """Forget those of days of which nothing is kept any more."""
-        first = self._calendar.open_days(self._env.now()).start - self.keeping.days
+        open_from = self._calendar.open_days(self._env.now()).start
+        first = open_from - self.keeping.days
         for one in [one for one in self._held if one[0] < first]:
             self._drop(one)
+        for one in [one for one in self._published if one[0] < open_from]:
+            del self._published[one]
         self._fetched = {one: lock for one, lock in self._fetched.items() if one[0] >= first}
         self._begun = {told for told in self._begun if told.day >= first}
 

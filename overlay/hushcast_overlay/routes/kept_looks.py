@@ -2,17 +2,20 @@
 
 Three keepers drawn anew, each over a fresh circuit, for all of an epoch or of the day: the question names no
 message. Where one of them alone does not show it, two more may outvote that one. It is asked for every
-publication, and for every probe, whatever became of it.
+publication, and for every probe, whatever became of it. On a day that is cut an authority is asked first,
+once, who keeps in the topic's shard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import trio
 
+from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.keepers.keeper_questions import KeeperQuestions, Places
 from hushcast_overlay.routes.dropper import Dropper
+from hushcast_overlay.shards.shard_keeper import FAILURES
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.keeper_frames import AskKept
@@ -20,11 +23,9 @@ from hushcast_protocol.overlay.kept_answers import last_epoch, windows
 from hushcast_runtime.carriers.carrier import Handover
 from hushcast_runtime.carriers.looks import Looked
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 
 MAX_PRETENDED = 256  # probes that wait for their look; more are not looked for
-
-PlacesOf = Callable[[int, bytes], Places]
-"""Returns the keepers of a day's trunk, none where they are not known."""
 
 
 class KeptLooks:
@@ -32,13 +33,13 @@ class KeptLooks:
 
     def __init__(
         self,
-        places: PlacesOf,
+        lists: CandidateLists,
         dropper: Dropper,
         questions: KeeperQuestions,
         shards: Shards,
         context: Context,
     ) -> None:
-        self._places = places
+        self._lists = lists
         self._dropper = dropper
         self._questions = questions
         self._shards = shards
@@ -48,10 +49,30 @@ class KeptLooks:
         self._pretended = 0
 
     def can_look(self, message: Message, width: int) -> bool:
-        """Tell whether the keepers are known, and keep it all: of a wide topic each shard has its own."""
+        """Tell whether the keepers can be known, and keep it all: of a wide topic each shard has its own."""
         trunk = message.tokens[0]
         whole = len(self._shards.copies(message.day, trunk, width)) == 1
-        return whole and len(self._places(message.day, trunk)) > 0
+        return whole and self._lists.can_place(message.day, trunk)
+
+    def prepare(self, message: Message) -> None:
+        """Find out who the keepers are before the earliest look, where nobody has told yet.
+
+        At a moment of its own: an authority that is asked right before a look would tie the two.
+        """
+        if self._shards.is_cut(message.day):
+            self._spawn(self._fetch_ahead, message.day, message.tokens[0])
+
+    async def _fetch_ahead(self, day: int, trunk: bytes) -> None:
+        await trio.sleep(self._env.uniform(0.0, self._shards.manner.earliest_look))
+        await self._keepers(day, trunk)
+
+    async def _keepers(self, day: int, trunk: bytes) -> Places:
+        """Return the keepers and where they are, none where nobody tells."""
+        try:
+            return await self._lists.published_places(day, trunk)
+        except FAILURES as error:
+            log.info("it is not known whom a look asks", reason=str(error))
+            return {}
 
     async def look(self, message: Message, since: float) -> Looked:
         """Ask keepers for what came in the epoch, or on the day if it was dropped in another one.
@@ -63,7 +84,7 @@ class KeptLooks:
         epoch = calendar.epoch(self._env.now())
         question = AskKept(message.day, trunk, epoch if calendar.epoch(since) == epoch else None)
         judged = epoch if epoch in windows(message.day) else last_epoch(message.day)
-        places = self._places(message.day, trunk)
+        places = await self._keepers(message.day, trunk)
         left = self._env.sample(list(places), len(places))
         manner = self._shards.manner
         asked, more = manner.keepers_asked, manner.keepers_asked_more
@@ -84,6 +105,7 @@ class KeptLooks:
         """Look as for a publication after a probe: else keepers could tell the two apart."""
         if self._pretended < MAX_PRETENDED and self.can_look(message, width):
             self._pretended += 1
+            self.prepare(message)
             self._spawn(self._pretend, message, self._env.now())
 
     async def _pretend(self, message: Message, since: float) -> None:

@@ -157,7 +157,10 @@ class Looking(Protocol):
     """What a carrier offers to publishers whose messages are kept."""
 
     def can_look(self, message: Message, width: int) -> bool:
-        """Tell whether it is known who keeps a message, whose topic has a width."""
+        """Tell whether it can be known who keeps a message, whose topic has a width."""
+
+    def prepare(self, message: Message) -> None:
+        """Have it known before the earliest look."""
 
     async def look(self, message: Message, since: float) -> Looked:
         """Ask some of those who keep it; it was dropped first at `since` (Unix time)."""
