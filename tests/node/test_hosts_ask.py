@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 from hosted_network import box_of, drop_everywhere, hosts_of, in_use, subscribed
-from kept_network import all_kept, has, keepers_of, kept_network, kept_of, loses_all, next_day, questions
+from kept_network import all_kept, ask, has, keepers_of, kept_network, kept_of, loses_all, next_day, questions
 from owner_end import OwnerEnd, drop, leads_to, message
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, until
 
@@ -16,6 +16,7 @@ from hushcast_overlay.relay.keepers.inquiries import AGAIN_AFTER, FIRST, LAST
 from hushcast_overlay.routes.left_trunks import DAYS_AHEAD
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
 from hushcast_protocol.content.messages import Message
+from hushcast_protocol.overlay.keeper_frames import AskKept
 from hushcast_protocol.overlay.profile import Root
 
 LONG = 10 * EPOCH_SECONDS  # seconds of an epoch in which much is dropped
@@ -211,6 +212,33 @@ async def test_a_keeper_that_was_away_is_handed_what_the_others_show() -> None:
         await until(lambda: all(has(keeper, one) for keeper in keepers if keeper is not lacks), 30)
         kept._take = take
         await until(lambda: has(lacks, one), ASKED_WITHIN)
+
+
+@pytest.mark.slow
+async def test_what_a_keeper_took_late_comes_though_it_says_it_was_away_when_that_was_published() -> None:
+    """Nobody else answers; the host asks for the epoch once, and for the next one, in which it was taken."""
+    async with kept_network(clients=0, epoch=LONG) as net:
+        day = net.calendar.day(net.now)
+        one = message(day)
+        keepers, host = keepers_of(net, one), apart(net, one)
+        origin = next(relay for relay in net.relays if relay not in (*keepers, host))
+        owner = await owner_at(net, host)
+        epoch = net.calendar.epoch(net.now) + 1
+        await net.sleep_until(net.calendar.epoch_start(epoch) + 0.9 * LONG)
+        back, *others = keepers
+        await back.stop()
+        await drop(net, origin, one)
+        await until(lambda: all(has(keeper, one) for keeper in others), 30)
+        for keeper in others:
+            await keeper.stop()
+        await net.sleep_until(net.calendar.epoch_start(epoch + 1) + 0.01 * LONG)
+        await back.start()
+        await until(lambda: has(back, one), LONG, "its origin hands it in")
+        answer = await ask(net, back, AskKept(day, one.tokens[0], epoch))
+        assert answer.ids == ()
+        assert answer.away == (epoch,)
+        await owner.hears(one, within=2.5 * LONG)
+        assert host.count("messages_from_keepers") == 1
 
 
 @pytest.mark.slow
