@@ -15,6 +15,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.profile import Root
 
 EPOCHS = 12
+OF_A_RECORD = 200  # bytes of a keeper's disk for a message, beside its body
 
 
 async def links_of_half_a_day(net: SmallNetwork) -> int:
@@ -37,8 +38,18 @@ async def test_a_quiet_network_opens_at_most_three_times_the_links_and_keeps_som
         async with kept_network(10, keeping, clients=2, root=Root.HOST, probes_an_epoch=0.0) as net:
             links.append(await links_of_half_a_day(net))
             stores: list[Any] = [relay.store for relay in net.relays]
-            kept = sum(len(body) for one in stores for body in one._records.get("kept-body", {}).values())
+            bodies = [one._records.get("kept-body", {}) for one in stores]
+            kept = sum(len(body) for one in bodies for body in one.values())
+            beside = sum(
+                len(key) + len(value)
+                for one in stores
+                for kind in ("kept", "kept-body")
+                for key, value in one._records.get(kind, {}).items()
+            )
             assert net.count("messages_kept") <= 3 * EPOCHS
             assert kept <= 3 * EPOCHS * 1200, "three of ten relays have each message"
+            count = sum(map(len, bodies))
+            assert count == net.count("messages_kept")
+            assert beside - kept <= OF_A_RECORD * count, "keys, and what is known of a message"
     without, beside = links
     assert without < beside <= 3 * without, f"{without} without keepers, {beside} with them"
