@@ -76,4 +76,5 @@ async def test_a_publication_is_known_once_all_its_places_are(monkeypatch: pytes
         monkeypatch.setattr(Spool, "put", watched)
         assert await network.publish(network.message()) == "accepted"
         assert await network.publish(network.message(), OTHER) == "accepted"
-    assert placed == [(2, []), (2, []), (1, ["publication"]), (0, ["publication"])]
+    with_it = ["publication", "kept", "kept-message"]
+    assert placed == [(2, []), (2, []), (1, with_it), (0, with_it)]

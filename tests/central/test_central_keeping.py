@@ -203,6 +203,22 @@ async def test_each_day_is_asked_for_by_a_pseudonym_that_asks_for_nothing_else()
         assert all(after - one > 5 for one, after in pairwise(sorted(moments)))
 
 
+@pytest.mark.slow
+async def test_what_one_proxy_does_not_bring_comes_through_another() -> None:
+    async with daemons() as network:
+        await network.add("honest", "deliveries").start()
+        await network.server.restart()
+        await network.linked()
+        here, there = network.nodes
+        await publish_for(there, 3, 1)
+        await here.restart()  # so that it knows both proxies
+        network.deliveries.daemon._passing.delivery = lambda *_: None
+        interest = Interest(ONE, parse_where("", ONE.attributes))
+        await here.daemon.service.subscribe(interest, past=network.now - 3 * DAY_SECONDS)
+        await until(lambda: cursor(here) == 3, WITHIN, "all came")
+        await until(lambda: here.count("past_days_brought") >= 3, WITHIN, "and all days are done with")
+
+
 def noting(ask: Any, moments: list[float], network: SmallCentral) -> Any:
     """Note when something is asked for."""
 
