@@ -16,7 +16,7 @@ ARROWS: dict[str, set[str]] = {
     # What each room may import beside itself.
     "base": set(),
     "content": {"base"},
-    "overlay family": {"base", "content", "shards family"},
+    "overlay family": {"base", "content", "shards family", "cover family"},
     "central family": {"base", "content"},
     "brokers family": {"base", "content"},
     "mqtt family": {"base"},
@@ -36,7 +36,7 @@ ARROWS: dict[str, set[str]] = {
     "brokers": {"base", "content", "brokers family", "runtime"},
     "node": {"base", "content", "runtime", "directory", "client", "local", "overlay", "central", "brokers"},
 }
-ARROWS["overlay"] |= {"runtime", "directory"}
+ARROWS["overlay"] |= {"runtime", "directory", "cover family"}
 ARROWS["node"] |= {"authorities family", "overlay family", "central family", "brokers family"}
 ARROWS["node"].add("shards family")
 ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "http family", "runtime", "client"}

@@ -38,5 +38,5 @@ def retold(head: Head, **changes: Any) -> Head:
 
 
 def resized(authorities: Authorities, shard_size: int) -> Authorities:
-    rules = rules_of(authorities.admission, shard_size, authorities.keeping)
+    rules = rules_of(authorities.admission, shard_size, authorities.keeping, authorities.cover)
     return msgspec.structs.replace(authorities, rules=rules)

@@ -29,6 +29,7 @@ from hushcast_protocol.authorities import (
 from hushcast_protocol.authorities import frames as authorities
 from hushcast_protocol.base import (
     candidate_root,
+    cover_terms,
     key_handovers,
     links,
     network_wire,
@@ -50,7 +51,16 @@ from hushcast_protocol.brokers.tomography import questions, statements
 from hushcast_protocol.central import frames as central
 from hushcast_protocol.central import introduction, network, rerouting, wire_announcement
 from hushcast_protocol.content import messages, reports
-from hushcast_protocol.overlay import box_frames, frames, host_cards, keeper_frames, leases, parcels
+from hushcast_protocol.cover import cover_frames
+from hushcast_protocol.overlay import (
+    box_frames,
+    frames,
+    host_cards,
+    keeper_frames,
+    leases,
+    letter_errands,
+    parcels,
+)
 from hushcast_protocol.purposes import grants, signed_vocabulary
 from hushcast_protocol.shards import candidates, guides, shard_requests, slices
 from hushcast_protocol.spatial import (
@@ -120,6 +130,20 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         keeper_frames.ShownKept,
         keeper_frames.AskKeptMessages,
         keeper_frames.ShownKeptMessages,
+    ),
+    "cover": (
+        cover_frames.CoverPlace,
+        cover_frames.CoverPlaced,
+        cover_frames.CoverLetters,
+        cover_frames.CoverBlocks,
+        cover_frames.CoverWaybill,
+        cover_frames.CoverPassed,
+        cover_frames.CoverMarked,
+        cover_frames.MarkedContent,
+        cover_frames.CoverList,
+        cover_frames.CoverListed,
+        letter_errands.DropErrand,
+        cover_terms.CoverDraw,
     ),
     "brokers-tree": (
         BrokersNetwork,

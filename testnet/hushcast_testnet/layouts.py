@@ -13,6 +13,7 @@ from hushcast_brokers.network_file import privacy_lines
 from hushcast_brokers.tomography.section import SERVICE_FILE
 from hushcast_central.proxy.process import PROXY_FILE
 from hushcast_directory.server.process import NETWORK_FILE
+from hushcast_protocol.base.cover_terms import LEAST_ROUND, LEAST_WIDTH
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.broker_tree import MAX_CHILDREN, BrokerRole
 from hushcast_protocol.brokers.privacy import DEFAULT_AGGREGATION, DEFAULT_LAYERS, Privacy
@@ -43,6 +44,8 @@ class OverlayLayout:
     """Relays of a shard, where several directories are to cut the network."""
     keepers: int | None = None
     """How many relays keep what is published, where several directories agree on that."""
+    cover: bool = False
+    """Whether daemons may have cover, where several directories agree on that."""
     carrier: CarrierName = "overlay"
 
     def members(self, directory: Path) -> list[Member]:
@@ -68,7 +71,8 @@ class OverlayLayout:
         joined = written[0]
         if self.directories > 1:
             # Each draws its key and address at its first start; only then can it be told of the others.
-            listed = authorities_lines(written, self.directories // 2 + 1, self.shard_size, self.keepers)
+            agreed = self.shard_size, self.keepers, self.cover
+            listed = authorities_lines(written, self.directories // 2 + 1, *agreed)
             for head in heads:
                 await builder.restart(head, keys, [*network, *listed])
             joined = await builder.written(heads[0], NETWORK_FILE, ["network.authorities"])
@@ -83,12 +87,17 @@ class OverlayLayout:
 
 
 def authorities_lines(
-    written: Iterable[str], quorum: int, shard_size: int | None = None, keepers: int | None = None
+    written: Iterable[str],
+    quorum: int,
+    shard_size: int | None = None,
+    keepers: int | None = None,
+    cover: bool = False,
 ) -> list[str]:
     """Return the settings of directories that agree, from what each wrote as `network.toml` alone."""
     lines = ["[authorities]", f"quorum = {quorum}"]
     lines += [] if shard_size is None else [f"shard_size = {shard_size}"]
     lines += [] if keepers is None else [f"keepers = {keepers}"]
+    lines += [f"cover = {{ round = {LEAST_ROUND}, width = {LEAST_WIDTH}, listed_days = 0 }}"] if cover else []
     for text in written:
         network = tomllib.loads(text)["network"]
         lines += ["[[authorities.members]]", f"key = {toml_text(network['directory_key'])}"]
@@ -249,6 +258,7 @@ def layout_of(
     directories: int | None = None,
     shard_size: int | None = None,
     keepers: int | None = None,
+    cover: bool = False,
 ) -> Layout:
     """Return the layout with these numbers, the usual ones where none is given; raises `UsageError`."""
     if edges is not None and carrier != "brokers":
@@ -267,12 +277,16 @@ def layout_of(
         raise UsageError("one directory cuts no network: --shard-size goes with --authorities 2 or more")
     if keepers is not None and (directories is None or directories < 2):
         raise UsageError("directories agree on who keeps: --keepers goes with --authorities 2 or more")
+    if cover and (directories is None or directories < 2):
+        raise UsageError("directories agree on cover: --cover goes with --authorities 2 or more")
     if carrier == "overlay":
         if proxies is not None:
             raise UsageError("the overlay has no proxies: --proxies goes with --carrier central")
         clients = 2 if clients is None else clients
         relays = 10 if nodes is None else nodes
-        agreed = (directories or 1, shard_size, keepers)
+        if cover and relays < 3 * LEAST_WIDTH:
+            raise UsageError(f"cover needs {3 * LEAST_WIDTH} relays: give --nodes {3 * LEAST_WIDTH} or more")
+        agreed = (directories or 1, shard_size, keepers, cover)
         return OverlayLayout(relays, clients, profile or "hardened", *agreed)
     if clients is not None:
         system = "the central system" if carrier == "central" else "a network of brokers"

@@ -60,6 +60,7 @@ def up(
     authorities: int | None = None,
     shard_size: int | None = None,
     keepers: int | None = None,
+    cover: bool = False,
     distance: Distance = NEAR,
     observe_links: bool = False,
 ) -> None:
@@ -67,7 +68,7 @@ def up(
 
     On the overlay `nodes` are relays, and `clients` stand beside them; of several `authorities` more than
     half agree on each roster, cut the network into shards of `shard_size` relays if it is large enough, and
-    have `keepers` keep what is published on a topic. Of a server with `proxies`, and of brokers with `edges`,
+    have `keepers` keep what is published on a topic, and daemons have `cover` where they ask for it. Of a server with `proxies`, and of brokers with `edges`,
     all are clients; `with_tomography` brokers have a service. Overlays and central systems have a `profile`,
     brokers under the `privacy` `full`, with `layers`, and perhaps `aggregation`. `with_gateways` starts an
     MQTT gateway beside each client. In a `breakable` one clocks and connections can be broken. At a
@@ -89,6 +90,7 @@ def up(
         authorities,
         shard_size,
         keepers,
+        cover,
     )
     _check_apart(transport, backend, distance, observe_links)
     chosen: Backend

@@ -35,6 +35,7 @@ from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.network_rules import MAX_RULES, MAX_RULES_SIZE, rules_of
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, OPEN, SeatAdmission
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
+from hushcast_protocol.base.cover_terms import NO_COVER
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
 from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS
 from hushcast_protocol.base.shard_count import SHARD_SIZE
@@ -137,7 +138,7 @@ def test_an_authority_that_does_not_speak_a_wire_follows_and_has_no_part() -> No
 def test_a_set_keeps_rules_that_nobody_here_knows() -> None:
     """They are in the heads that follow, and in a set that an operator votes for instead."""
     unknown = ("a.rule_to_come", 7)
-    rules = tuple(sorted([*rules_of(SeatAdmission(newcomers=1), 0, NOTHING_KEPT), unknown]))
+    rules = tuple(sorted([*rules_of(SeatAdmission(newcomers=1), 0, NOTHING_KEPT, NO_COVER), unknown]))
     world = World(msgspec.structs.replace(THREE, rules=rules))
     asked = members(3, 2, admission=SeatAdmission(work=4))
     for member in world.honest.values():
@@ -154,7 +155,7 @@ def test_a_set_keeps_rules_that_nobody_here_knows() -> None:
 
 def test_rules_have_one_order_defaults_and_bounds() -> None:
     names = [f"{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(MAX_RULES + 1)]
-    assert rules_of(OPEN, SHARD_SIZE, NOTHING_KEPT) == ()
+    assert rules_of(OPEN, SHARD_SIZE, NOTHING_KEPT, NO_COVER) == ()
     assert (THREE.admission, THREE.shard_size) == (OPEN, SHARD_SIZE)
     for rules in (
         (("b", 1), ("a", 1)),

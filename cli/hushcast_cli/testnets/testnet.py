@@ -71,6 +71,11 @@ def testnet() -> None:
     help="With --authorities: relays that keep what is published on a topic, a third at most.  [default: 6]",
 )
 @click.option(
+    "--cover",
+    is_flag=True,
+    help="With --authorities: relays take letters of daemons with cover, in rounds of 20 seconds.",
+)
+@click.option(
     "--proxies",
     type=click.IntRange(min=2),
     help="With --carrier central: proxies, of both roles in turn.  [default: 2]",

@@ -11,6 +11,16 @@ from hushcast_directory.server.configured_set import ConfiguredSet
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES, Authorities
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
 from hushcast_protocol.base import wires
+from hushcast_protocol.base.cover_terms import (
+    LEAST_ROUND,
+    LEAST_WIDTH,
+    LISTED_DAYS,
+    LONGEST_ROUND,
+    MAX_LISTED_DAYS,
+    MAX_WIDTH,
+    NO_COVER,
+    CoverTerms,
+)
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT, MAX_KEEPERS, KeepingRule
 from hushcast_protocol.base.roster import MAX_RELAYS
@@ -43,6 +53,27 @@ class AdmissionSection(Section, frozen=True, kw_only=True):
         return SeatAdmission(self.newcomers, self.growth, self.age, self.work)
 
 
+class CoverSection(Section, frozen=True, kw_only=True):
+    """Cover for who publishes; the same at all authorities."""
+
+    round: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_ROUND)] = 0
+    """Seconds of a round; 0: no cover."""
+    width: Annotated[int, msgspec.Meta(ge=LEAST_WIDTH, le=MAX_WIDTH)] = LEAST_WIDTH
+    """Relays that may be second, and as many that may be third."""
+    listed_days: Annotated[int, msgspec.Meta(ge=0, le=MAX_LISTED_DAYS)] = LISTED_DAYS
+    """Days that such a relay was listed for."""
+
+    def terms(self, key: str, profile: str) -> CoverTerms:
+        """Return them; raise `UsageError` that names the key where no relay could serve by them."""
+        if not self.round:
+            return NO_COVER
+        if self.round < LEAST_ROUND:
+            raise UsageError(f"{key}.round: a round has {LEAST_ROUND} seconds at least, or 0: no cover")
+        if PROFILES[profile].root is Root.LISTED:
+            raise UsageError(f"{key}.round: a network of profile {profile} has no cover: write 0")
+        return CoverTerms(self.round, self.width, self.listed_days)
+
+
 class SetSection(Section, frozen=True, kw_only=True):
     """Directories that agree."""
 
@@ -58,6 +89,7 @@ class SetSection(Section, frozen=True, kw_only=True):
     """Relays that keep what is published on a trunk and day; 0: none."""
     kept_days: Annotated[int, msgspec.Meta(ge=1, le=MAX_DAYS_KEPT)] = MAX_DAYS_KEPT
     """For how many days after its own."""
+    cover: CoverSection = CoverSection()
 
     def agreed(self, key: str, transport: str, profile: str) -> Authorities:
         """Return the set, if the transport may reach it; raise `UsageError` that names the key."""
@@ -65,7 +97,8 @@ class SetSection(Section, frozen=True, kw_only=True):
         check_set(self.members, self.quorum, f"{key}.members", f"{key}.quorum")
         admission = self.admission.rules(f"{key}.admission")
         keeping, size = self._keeping(key, profile), self._shard_size(key, profile)
-        return Authorities.of(members, self.quorum, admission, size, keeping)
+        cover = self.cover.terms(f"{key}.cover", profile)
+        return Authorities.of(members, self.quorum, admission, size, keeping, cover)
 
     def _keeping(self, key: str, profile: str) -> KeepingRule:
         """Return the rule; in profile `paper` nothing waits for who is not there.

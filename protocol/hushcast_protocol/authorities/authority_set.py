@@ -11,6 +11,7 @@ from hushcast_protocol.authorities.network_rules import (
     MAX_RULES_SIZE,
     NetworkRules,
     admission_of,
+    cover_of,
     keeping_of,
     rules_of,
     shard_size_of,
@@ -18,6 +19,7 @@ from hushcast_protocol.authorities.network_rules import (
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
+from hushcast_protocol.base.cover_terms import NO_COVER, CoverTerms
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.shard_count import SHARD_SIZE
@@ -73,6 +75,7 @@ class Authorities(Lasting, frozen=True, tag="authorities"):
         admission: SeatAdmission = OPEN,
         shard_size: int = SHARD_SIZE,
         keeping: KeepingRule = NOTHING_KEPT,
+        cover: CoverTerms = NO_COVER,
     ) -> Self:
         """Return the set of these members, in whatever order; raises `ValueError` as the set itself.
 
@@ -80,11 +83,12 @@ class Authorities(Lasting, frozen=True, tag="authorities"):
         1.41 times as many; 0: one list, for ever.
         """
         ordered = tuple(sorted(members, key=lambda member: member.key))
-        return cls(ordered, quorum, wires.spoken().highest, rules_of(admission, shard_size, keeping))
+        rules = rules_of(admission, shard_size, keeping, cover)
+        return cls(ordered, quorum, wires.spoken().highest, rules)
 
     def instead_of(self, now: Authorities) -> Authorities:
         """Return this set as one that follows another: with its wire, and with those rules not known here."""
-        rules = rules_of(self.admission, self.shard_size, self.keeping, now.rules)
+        rules = rules_of(self.admission, self.shard_size, self.keeping, self.cover, now.rules)
         return msgspec.structs.replace(self, wire=now.wire, rules=rules)
 
     def check_spoken(self) -> None:
@@ -111,6 +115,11 @@ class Authorities(Lasting, frozen=True, tag="authorities"):
     def keeping(self) -> KeepingRule:
         """What relays keep of what is published."""
         return keeping_of(dict(self.rules))
+
+    @property
+    def cover(self) -> CoverTerms:
+        """Whether there is cover, and by which numbers."""
+        return cover_of(dict(self.rules))
 
     @property
     def keys(self) -> tuple[PublicKey, ...]:

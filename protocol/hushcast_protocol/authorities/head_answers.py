@@ -72,6 +72,8 @@ def roster_of(agreed: HeadAnswer, network: Network) -> Roster:
         shards=inside.shards,
         keeping=keeping,
         candidates=inside.candidates,
+        cover=head.authorities.cover,
+        cover_draw=inside.cover,
     )
 
 

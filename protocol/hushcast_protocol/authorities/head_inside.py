@@ -15,6 +15,7 @@ from hushcast_protocol.authorities.heads import MAX_HEAD, Head
 from hushcast_protocol.authorities.listing import MAX_DRAWN
 from hushcast_protocol.base import wires
 from hushcast_protocol.base.candidate_root import CandidateRoots
+from hushcast_protocol.base.cover_terms import CoverDraw
 from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
@@ -64,6 +65,8 @@ class HeadInside(Wire, frozen=True, tag="inside"):
     """The shards of now and those to come, as far as the network is cut, by day."""
     candidates: CandidateRoots = ()
     """Who may be a keeper on this day and on those before, as far as what was published on them is kept."""
+    cover: CoverDraw | None = None
+    """What the lists of the quarter are drawn by, where the network has cover."""
 
 
 _decode: Callable[[bytes], HeadInside] = decoder(HeadInside, "head's inside", MAX_HEAD)

@@ -12,12 +12,21 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
+from hushcast_protocol.base.cover_terms import (
+    LEAST_ROUND,
+    LEAST_WIDTH,
+    LONGEST_ROUND,
+    MAX_LISTED_DAYS,
+    MAX_WIDTH,
+    NO_COVER,
+    CoverTerms,
+)
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT, MAX_KEEPERS, NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
 from hushcast_protocol.base.wire import Counter
 
-MAX_RULES = 32  # of a set: seven are known
+MAX_RULES = 32  # of a set: ten are known
 MAX_RULE_NAME = 32  # letters and dots
 MAX_RULES_SIZE = MAX_RULES * (MAX_RULE_NAME + 12) + 3  # bytes
 
@@ -28,6 +37,7 @@ NetworkRules = Annotated[tuple[tuple[RuleName, Counter], ...], msgspec.Meta(max_
 NEWCOMERS, GROWTH, AGE, WORK = "admission.newcomers", "admission.growth", "admission.age", "admission.work"
 SIZE = "shard_size"
 KEEPERS, DAYS = "keeping.keepers", "keeping.days"
+ROUND, WIDTH, LISTED = "cover.round", "cover.width", "cover.listed"
 _DEFAULTS = {
     NEWCOMERS: 0,
     GROWTH: 0,
@@ -36,11 +46,18 @@ _DEFAULTS = {
     SIZE: SHARD_SIZE,
     KEEPERS: NOTHING_KEPT.keepers,
     DAYS: NOTHING_KEPT.days,
+    ROUND: NO_COVER.round_seconds,
+    WIDTH: NO_COVER.width,
+    LISTED: NO_COVER.listed_days,
 }
 
 
 def rules_of(
-    admission: SeatAdmission, shard_size: int, keeping: KeepingRule, others: NetworkRules = ()
+    admission: SeatAdmission,
+    shard_size: int,
+    keeping: KeepingRule,
+    cover: CoverTerms,
+    others: NetworkRules = (),
 ) -> NetworkRules:
     """Return the rules that say this, with those of `others` whose names are not known here."""
     said = {
@@ -51,6 +68,9 @@ def rules_of(
         SIZE: shard_size,
         KEEPERS: keeping.keepers,
         DAYS: keeping.days,
+        ROUND: cover.round_seconds,
+        WIDTH: cover.width,
+        LISTED: cover.listed_days,
     }
     told = {name: value for name, value in said.items() if value != _DEFAULTS[name]}
     return tuple(sorted((told | {name: value for name, value in others if name not in said}).items()))
@@ -76,3 +96,15 @@ def keeping_of(rules: Mapping[str, int]) -> KeepingRule:
     """Return what relays keep of what is published."""
     keepers, days = rules.get(KEEPERS, NOTHING_KEPT.keepers), rules.get(DAYS, NOTHING_KEPT.days)
     return KeepingRule(min(keepers, MAX_KEEPERS), min(max(days, 1), MAX_DAYS_KEPT))
+
+
+def cover_of(rules: Mapping[str, int]) -> CoverTerms:
+    """Return whether there is cover, and by which numbers."""
+    if not (length := rules.get(ROUND, 0)):
+        return NO_COVER
+    width, listed = rules.get(WIDTH, NO_COVER.width), rules.get(LISTED, NO_COVER.listed_days)
+    return CoverTerms(
+        min(max(length, LEAST_ROUND), LONGEST_ROUND),
+        min(max(width, LEAST_WIDTH), MAX_WIDTH),
+        min(listed, MAX_LISTED_DAYS),
+    )

@@ -12,6 +12,7 @@ from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.beacon import advance, day_of
 from hushcast_protocol.authorities.candidate_days import candidate_roots
+from hushcast_protocol.authorities.cover_draw import cover_draw
 from hushcast_protocol.authorities.head_inside import HeadInside, encode_inside, inside_of
 from hushcast_protocol.authorities.heads import AuthorityChange, CertifiedHead, Head, decode_head, head_digest
 from hushcast_protocol.authorities.listing import MAX_WAITING, ListedRelay, Listing, settle
@@ -152,6 +153,7 @@ def count(
         tuple(sorted(faults)),
         shardings_of(network, listing),
         candidate_roots(network, told_before, before.digest, listing, authorities.keeping),
+        cover_draw(told_before, before.digest, listing, authorities.cover, drawn),
     )
     change = _change(last, epoch, authorities, ballots.values())
     said = encode_inside(inside, authorities.wire)

@@ -116,9 +116,11 @@ class Domain(bytes, Enum):
     PLACE_SOURCE = b"hc.place-source"
     PLACE_MARK = b"hc.place-mark"
     COVER = b"hc.cover"
+    COVER_DRAW = b"hc.cover-draw"
     LETTER = b"hc.letter"
     LETTER_KEY = b"hc.letter-key"
     LETTER_NUMBER = b"hc.letter-number"
+    LETTER_LIST = b"hc.letter-list"
     WAYBILL = b"hc.waybill"
     KEPT = b"hc.kept"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.

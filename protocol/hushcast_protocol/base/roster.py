@@ -13,6 +13,7 @@ from nacl.exceptions import CryptoError
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH, Calendar
+from hushcast_protocol.base.cover_terms import NO_COVER, CoverDraw, CoverTerms
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
@@ -109,6 +110,11 @@ class Roster:
     """What its relays keep of what is published, by the rules of the epoch's head."""
     candidates: tuple[CandidateRoot, ...] = field(default=(), kw_only=True)
     """Who may be a keeper on the epoch's day and on those before, in ascending order."""
+
+    cover: CoverTerms = field(default=NO_COVER, kw_only=True)
+    """Whether daemons may have cover, by the rules of the epoch's head."""
+    cover_draw: CoverDraw | None = field(default=None, kw_only=True)
+    """What the quarter's lists are drawn by, where there is cover."""
 
     @property
     def origins(self) -> list[RelayId]:

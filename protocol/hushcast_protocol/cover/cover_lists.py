@@ -6,16 +6,12 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letters import Stage
 
-# Days that a relay was listed for before it may be on a list: nobody joins for a value he saw.
-LISTED_FOR = 30
 _ABLE = 3  # times the width: with fewer relays lists and porters would be the same few
 
 
@@ -35,17 +31,11 @@ class CoverLists:
         relays = frozenset(able)
         if len(relays) < _ABLE * rules.width:
             raise Refusal(
-                f"cover does not start: it needs {_ABLE * rules.width} relays that were listed for"
-                f" {LISTED_FOR} days, and there are {len(relays)}"
+                f"cover does not start: it needs {_ABLE * rules.width} relays that were listed for long"
+                f" enough, and there are {len(relays)}"
             )
         seconds = _lowest(value, Stage.SECOND, relays, rules.width)
         return cls(seconds, _lowest(value, Stage.THIRD, relays - seconds, rules.width))
-
-
-def able_relays(roster: Roster) -> frozenset[RelayId]:
-    """Return the relays of a roster that were listed for long enough, without a gap."""
-    least = LISTED_FOR * EPOCHS_A_DAY
-    return frozenset(one.id for one in roster.relays.values() if roster.epoch - one.since >= least)
 
 
 def _lowest(value: bytes, stage: Stage, relays: Iterable[RelayId], width: int) -> frozenset[RelayId]:

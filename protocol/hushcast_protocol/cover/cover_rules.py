@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hushcast_protocol.base.cover_terms import LEAST_ROUND, LEAST_WIDTH, LONGEST_ROUND, MAX_WIDTH
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import UsageError
 
 LETTERS_A_ROUND = 4  # of a daemon: a tree over 500 relays takes 44 letters, three trees 132 of a day's 576
@@ -11,12 +13,9 @@ AT_ONCE_A_ROUND = 3  # of these; the others are held, whether or not there is an
 PASSED_A_ROUND = 5  # letters that a porter passes for a daemon: one more than come, or its queue would grow
 # Held letters of a daemon that may be due in one round: what is over five at its porter is lost.
 DUE_A_ROUND = PASSED_A_ROUND - AT_ONCE_A_ROUND
-HELD_FOR = 86_400  # seconds; a held letter is due a round drawn uniformly within them
+HELD_DAYS = 1  # days of 24 epochs; a held letter is due a round drawn uniformly within them
 LATE_FOR = 36  # rounds that a letter may come after it is due: six hours at 600 s
-LEAST_ROUND = 20  # seconds; testnets
-LONGEST_ROUND = 3_600  # seconds; a publication would take two hours
-LEAST_WIDTH = 4  # relays of a list; one that is shorter puts everybody's letters into too few hands
-MAX_WIDTH = 16  # relays of a list; who watches the lines of more of them than that finds authors
+_PARTS = 10  # a second passes this part of a round after its end, 60 s of 600; a third as long again after it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,27 @@ class CoverRules:
     @property
     def held_rounds(self) -> int:
         """Rounds within which a held letter is due."""
-        return HELD_FOR // self.round_seconds
+        return self.rounds_in(HELD_DAYS)
+
+    def rounds_in(self, days: int) -> int:
+        """Return how many rounds so many days of 24 epochs have, at least one."""
+        return max(1, days * EPOCHS_A_DAY * self.epoch_seconds // self.round_seconds)
 
     def round_at(self, now: float) -> int:
         """Return the round at a Unix time."""
         return int(now // self.round_seconds)
+
+    def end_of(self, number: int) -> float:
+        """Return the Unix time at which a round ends, and porters pass its letters."""
+        return float((number + 1) * self.round_seconds)
+
+    def passed_at(self, number: int) -> float:
+        """Return the Unix time at which seconds pass the letters of a round."""
+        return self.end_of(number) + self.round_seconds / _PARTS
+
+    def dealt_at(self, number: int) -> float:
+        """Return the Unix time at which thirds deal with the letters of a round, and list others."""
+        return self.end_of(number) + 2 * self.round_seconds / _PARTS
 
     def epoch_at(self, number: int) -> int:
         """Return the epoch in which a round begins."""

@@ -11,8 +11,8 @@ from hushcast_protocol.cover.cover_rules import LETTERS_A_ROUND, PASSED_A_ROUND,
 from hushcast_protocol.cover.letters import OpenedLetter
 
 MAX_LETTERS_WAITING = 640  # of one daemon; 2.5 MB: 576 come in a day of rounds of 600 s, all held at the most
-SERVED_FOR = 2 * 86_400  # seconds at least that letters pass for a daemon that is away
-SERVED_MORE = 2 * 86_400  # seconds at most besides, drawn for each: when it ends tells a second nothing
+SERVED_DAYS = 2  # days of 24 epochs at least that letters pass for a daemon that is away
+SERVED_MORE_DAYS = 2  # such days at most besides, drawn for each: when it ends tells a second nothing
 
 
 class PorterQueue:
@@ -30,8 +30,8 @@ class PorterQueue:
         self._last_there = now
         self.begins = now + below(randomness, rules.held_rounds)
         """The first round in which letters are passed; the daemon is told, and sends empty ones before."""
-        more = below(randomness, SERVED_MORE // rules.round_seconds + 1)
-        self._patience = SERVED_FOR // rules.round_seconds + more
+        more = below(randomness, rules.rounds_in(SERVED_MORE_DAYS) + 1)
+        self._patience = rules.rounds_in(SERVED_DAYS) + more
 
     def __len__(self) -> int:
         """Return how many letters wait."""

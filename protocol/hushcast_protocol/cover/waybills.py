@@ -13,6 +13,9 @@ import struct
 from dataclasses import dataclass
 from functools import cached_property
 
+from nacl.exceptions import CryptoError
+
+from hushcast_protocol.base.aead import NONCE, seal, unseal
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.hashes import DIGEST, LABEL, Domain, digest
 from hushcast_protocol.base.roster import Relay
@@ -24,7 +27,8 @@ from hushcast_protocol.cover.cover_rules import CoverRules
 SERIAL = LABEL  # random bytes of each letter, from which its mark is drawn
 _INSIDE = struct.Struct(f">{DIGEST}s32s32s")  # what binds it, the third, the key
 WAYBILL = SEALED_BOX + _INSIDE.size  # bytes
-_DUE = struct.Struct(">Q")
+_ROUND = struct.Struct(">Q")
+_NONCE = bytes(NONCE)  # each key seals once: a second takes one list of a round from a third
 
 
 class WaybillKey(Secret):
@@ -66,7 +70,21 @@ class Waybill:
 
     def mark(self, due: int, serial: bytes) -> bytes:
         """Return the 32 bytes that open the letter of a serial in the round in which it is due."""
-        return digest(Domain.WAYBILL, _DUE.pack(due), serial, key=self.key.reveal())
+        return digest(Domain.WAYBILL, _ROUND.pack(due), serial, key=self.key.reveal())
+
+    def sealed_list(self, number: int, listed: bytes) -> bytes:
+        """Return a third's list of a round as the second hands it down: no two daemons' are alike."""
+        return seal(listed, b"", _NONCE, self._list_key(number))
+
+    def opened_list(self, number: int, sealed: bytes) -> bytes:
+        """Return the list of a round; raise `AuthenticationError` where a block holds none of this round."""
+        try:
+            return unseal(sealed, b"", _NONCE, self._list_key(number))
+        except CryptoError:
+            raise AuthenticationError("a block holds no list of this round") from None
+
+    def _list_key(self, number: int) -> bytes:
+        return digest(Domain.LETTER_LIST, _ROUND.pack(number), key=self.key.reveal())
 
 
 def waybill_name(sealed: bytes) -> bytes:

@@ -8,6 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hushcast_protocol.base.wire import decoder
+from hushcast_protocol.cover.cover_frames import (
+    CoverBlocks,
+    CoverLetters,
+    CoverList,
+    CoverListed,
+    CoverMarked,
+    CoverPassed,
+    CoverPlace,
+    CoverPlaced,
+    CoverWaybill,
+)
 from hushcast_protocol.overlay.box_frames import BoxStanding, Forget, Hold, HoldAnswer, Seek, TopCopies
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
@@ -22,10 +33,19 @@ from hushcast_protocol.overlay.frames import (
 from hushcast_protocol.overlay.keeper_frames import HandIn, KeeperAnswer, KeeperRequest
 from hushcast_protocol.shards.shard_requests import ShardRequest
 
-FromStranger = Drop | ParcelFrame | ShardRequest | KeeperRequest
+FromStranger = Drop | ParcelFrame | ShardRequest | KeeperRequest | CoverPlace
 """An unnamed initiator to a relay, which answers one of them: with the answer to that frame alone."""
 
-FromRelay = Forward | Ack | Ping | ParcelFrame | ParcelAnswer | HandIn
+FromCovered = CoverLetters
+"""An unnamed initiator to its porter, once it has its place."""
+
+ToCovered = CoverPlaced | CoverBlocks
+"""A porter to whoever has, or asks for, a place."""
+
+BetweenCover = CoverWaybill | CoverPassed | CoverMarked | CoverList | CoverListed
+"""Porter, second and third to each other."""
+
+FromRelay = Forward | Ack | Ping | ParcelFrame | ParcelAnswer | HandIn | BetweenCover
 """A relay to a relay."""
 
 FromChild = Forward | Ping
@@ -55,3 +75,7 @@ decode_keeper_answer: Callable[[bytes], KeeperAnswer] = decoder(
 )
 decode_from_owner: Callable[[bytes], FromOwner] = decoder(FromOwner, "owner's frame", MAX_OVERLAY_FRAME)
 decode_to_owner: Callable[[bytes], ToOwner] = decoder(ToOwner, "host's frame to an owner", MAX_OVERLAY_FRAME)
+decode_from_covered: Callable[[bytes], FromCovered] = decoder(
+    FromCovered, "frame to a porter", MAX_OVERLAY_FRAME
+)
+decode_to_covered: Callable[[bytes], ToCovered] = decoder(ToCovered, "porter's frame", MAX_OVERLAY_FRAME)

@@ -13,6 +13,19 @@ from hushcast_protocol.base.proof_of_work import ProofOfWork
 from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder
 from hushcast_protocol.content.kept_shares import MAX_KEPT_IDS
 from hushcast_protocol.content.messages import MAX_BODY, Message
+from hushcast_protocol.cover.cover_frames import (
+    MARKED_AT_ONCE,
+    CoverBlocks,
+    CoverLetters,
+    CoverList,
+    CoverListed,
+    CoverMarked,
+    CoverPassed,
+    CoverPlace,
+    CoverPlaced,
+    CoverWaybill,
+)
+from hushcast_protocol.cover.letter_contents import CONTENT
 from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS
 from hushcast_protocol.overlay.keeper_frames import MAX_SHOWN, HandIn, KeeperAnswer, KeeperRequest
 from hushcast_protocol.overlay.parcels import MAX_PARCEL
@@ -23,6 +36,7 @@ assert MAX_BODY + 4096 <= MAX_OVERLAY_FRAME
 assert MAX_SHARD_ANSWER <= MAX_OVERLAY_FRAME
 assert 34 * MAX_KEPT_IDS + 32 <= MAX_OVERLAY_FRAME
 assert MAX_BODY + MAX_SHOWN * 160 <= MAX_OVERLAY_FRAME
+assert MARKED_AT_ONCE * (CONTENT + 64) + 64 <= MAX_OVERLAY_FRAME
 
 RefusalReason = Literal["form", "day", "quota", "stamp", "withdrawn"]
 
@@ -89,8 +103,17 @@ OverlayFrame = (
     | HandIn
     | KeeperRequest
     | KeeperAnswer
+    | CoverPlace
+    | CoverPlaced
+    | CoverLetters
+    | CoverBlocks
+    | CoverWaybill
+    | CoverPassed
+    | CoverMarked
+    | CoverList
+    | CoverListed
 )
-"""Requests for shards and to keepers come from strangers alone: named links refuse them."""
+"""Requests for shards, to keepers and for places come from strangers alone: named links refuse them."""
 
 
 def handed_in(frame: Drop | ParcelFrame) -> bytes:

@@ -1,0 +1,132 @@
+"""Frames of cover: letters up from a daemon to its porter, second and third, and lists of receipts down.
+
+A daemon speaks to its porter over a link that does not name it; relays to each other under their names. The
+sizes of what comes once a round are fixed: they say nothing of what is in it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.proof_of_work import ProofOfWork
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire
+from hushcast_protocol.cover.cover_rules import LETTERS_A_ROUND, PASSED_A_ROUND
+from hushcast_protocol.cover.letter_contents import CONTENT
+from hushcast_protocol.cover.letters import LETTER, Stage, size_at
+from hushcast_protocol.cover.receipt_list import BLOCK, LIST
+from hushcast_protocol.cover.waybills import WAYBILL
+
+BLOCKS_A_ROUND = 4  # that a daemon is handed; the last is its third's list, the others are random as yet
+BLOCK_DAYS = 3  # days of 24 epochs for which a porter keeps the blocks of a daemon that is away
+MARKED_AT_ONCE = 64  # letters that a third opens in one step, some 10 ms
+
+SealedWaybill = Annotated[bytes, msgspec.Meta(min_length=WAYBILL, max_length=WAYBILL)]
+PorterLetter = Annotated[bytes, msgspec.Meta(min_length=LETTER, max_length=LETTER)]
+_PASSED = size_at(Stage.SECOND)
+PassedLetter = Annotated[bytes, msgspec.Meta(min_length=_PASSED, max_length=_PASSED)]
+LetterContent = Annotated[bytes, msgspec.Meta(min_length=CONTENT, max_length=CONTENT)]
+Block = Annotated[bytes, msgspec.Meta(min_length=BLOCK, max_length=BLOCK)]
+
+PlaceRefusal = Literal["cover", "list", "quota", "stamp"]
+"""It has no cover; the second is on no list; no place is free; the stamp is missing or does not hold."""
+
+
+class CoverPlace(Wire, frozen=True, tag="cover-place"):
+    """Daemon to porter, first on a link that does not name it: take me, or know me again by my place.
+
+    The place is random, drawn with the porter, and known to these two alone. For a place that the porter
+    knows the rest is passed over, and needs no stamp.
+    """
+
+    place: Bytes32
+    second: RelayId
+    waybill: SealedWaybill
+    stamp: ProofOfWork | None
+
+
+class CoverPlaced(Wire, frozen=True, tag="cover-placed"):
+    """The answer; nothing more is said over a link where it was `refused`."""
+
+    refused: PlaceRefusal | None
+    begins: Counter
+    """The first round whose letters are passed; those that come before are thrown away."""
+
+
+class CoverLetters(Wire, frozen=True, tag="cover-letters"):
+    """Daemon to porter, once a round: its four letters, and from which round on it lacks blocks."""
+
+    round: Counter
+    since: Counter
+    letters: Annotated[
+        tuple[PorterLetter, ...], msgspec.Meta(min_length=LETTERS_A_ROUND, max_length=LETTERS_A_ROUND)
+    ]
+
+
+class CoverBlocks(Wire, frozen=True, tag="cover-blocks"):
+    """The answer: one for each round from `since` to the one before, as far back as blocks are kept.
+
+    The last block holds the third's list of the round `listed`, sealed under the waybill's key; where none
+    came it is random, as the others are, and `listed` is the round itself.
+    """
+
+    round: Counter
+    listed: Counter
+    blocks: Annotated[tuple[Block, ...], msgspec.Meta(min_length=BLOCKS_A_ROUND, max_length=BLOCKS_A_ROUND)]
+
+
+class CoverWaybill(Wire, frozen=True, tag="cover-waybill"):
+    """Porter to second, each day before letters name it: a daemon's waybill."""
+
+    waybill: SealedWaybill
+    stamp: ProofOfWork | None
+
+
+class CoverPassed(Wire, frozen=True, tag="cover-passed"):
+    """Porter to second at the end of a round: the five letters of a waybill, once each round."""
+
+    round: Counter
+    waybill: Bytes16
+    letters: Annotated[
+        tuple[PassedLetter, ...], msgspec.Meta(min_length=PASSED_A_ROUND, max_length=PASSED_A_ROUND)
+    ]
+
+
+class MarkedContent(Wire, frozen=True, tag="marked"):
+    """What is in a letter, and the mark that opens it."""
+
+    mark: Bytes32
+    content: LetterContent
+
+
+class CoverMarked(Wire, frozen=True, tag="cover-marked"):
+    """Second to third, a while after a round: letters of all its waybills that are due in `round`."""
+
+    round: Counter
+    letters: Annotated[tuple[MarkedContent, ...], msgspec.Meta(min_length=1, max_length=MARKED_AT_ONCE)]
+
+
+class CoverList(Wire, frozen=True, tag="cover-list"):
+    """Third to second, once a round: its list, the same for all."""
+
+    round: Counter
+    listed: Annotated[bytes, msgspec.Meta(min_length=LIST, max_length=LIST)]
+
+
+class CoverListed(Wire, frozen=True, tag="cover-listed"):
+    """Second to porter, once a round: the list of a waybill's third, sealed for the daemon."""
+
+    round: Counter
+    waybill: Bytes16
+    sealed: Block
+
+
+assert LABEL == 16  # a waybill's name
+
+
+def placed_in(frame: CoverPlace | CoverWaybill) -> bytes:
+    """Return the digest (32 bytes) of what a place or a waybill is asked by, which its stamp is bound to."""
+    place = frame.place + frame.second if isinstance(frame, CoverPlace) else b""
+    return digest(Domain.STAMP, b"cover", place, frame.waybill)
