@@ -9,11 +9,12 @@ from hushcast_directory.client.pinned_directories import open_source
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.carrier_adapter import AdapterContext
 from hushcast_node.carrier_parts import OverlayParts
-from hushcast_node.relay_role import RelayRole, make_relay
+from hushcast_node.relay_role import OwnDaemon, RelayRole, make_relay
 from hushcast_overlay.carrier import OverlayCarrier
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
+from hushcast_overlay.relay.cover.cover_means import DropMessage
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.incoming_connections import MAX_CONNECTIONS
 from hushcast_overlay.relay.name_work import NameWorkSearch, RelayNameWork
@@ -187,7 +188,7 @@ class OverlayAdapter:
             self.shards,
             candidates,
             self._connector,
-            self.routes.take_listed,
+            OwnDaemon(self.rosters, self.routes.take_listed, self._errands(context)),
             context,
         )
         await relay.load()
@@ -204,6 +205,7 @@ class OverlayAdapter:
         context.spawn(listener.serve, guard.admit)
         context.spawn(self._keep_time, relay)
         context.spawn(relay.kept_links.run)
+        self.rosters.once(relay.cover.has_part, lambda: context.spawn(relay.cover.run))
         context.spawn(
             keep_registered,
             identity,
@@ -214,6 +216,11 @@ class OverlayAdapter:
             self._registration,
             relay.admission.difficulty,
         )
+
+    def _errands(self, context: Context) -> DropMessage:
+        """Return what drops messages that are not this daemon's: beside its own connections."""
+        ready = ReadyConnections(NONE_READY, self._connector, self.shards, context)
+        return Dropper(self._parts.profile, self.shards, self._connector, self._env, ready).drop
 
     async def _keep_time(self, relay: RelayRole) -> None:
         calendar = self.rosters.calendar

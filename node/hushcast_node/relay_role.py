@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
+from hushcast_overlay.network_covers import NetworkCovers
 from hushcast_overlay.relay.admission_control import AdmissionControl
 from hushcast_overlay.relay.boxes.box_children import BoxChildren
 from hushcast_overlay.relay.boxes.box_links import BoxLinks
@@ -15,6 +17,9 @@ from hushcast_overlay.relay.boxes.host_word import HostWord
 from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_overlay.relay.boxes.owners import OwnerRequests, Owners
 from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks
+from hushcast_overlay.relay.cover.cover_means import CoverMeans, DropMessage
+from hushcast_overlay.relay.cover.cover_role import CoverRole
+from hushcast_overlay.relay.cover.cover_sends import CoverSends
 from hushcast_overlay.relay.detours import Detours
 from hushcast_overlay.relay.drops import Drops
 from hushcast_overlay.relay.forwarding import Forwarding, TakeListed
@@ -29,11 +34,13 @@ from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.relay.missed_trees import MissedTrees
 from hushcast_overlay.relay.moved_messages import MovedMessages
 from hushcast_overlay.relay.next_hops import NextHops
+from hushcast_overlay.relay.own_relay import OwnRelay
 from hushcast_overlay.relay.parcels import Parcels
-from hushcast_overlay.relay.peers import OwnRelay, Peers
+from hushcast_overlay.relay.peers import Peers
 from hushcast_overlay.relay.placement import SpoolPlacement
 from hushcast_overlay.relay.strangers import Strangers
 from hushcast_overlay.relay.times_there import TimesThere
+from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
@@ -45,6 +52,14 @@ from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.trail import LABEL_SIZE
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.spool import Spool
+
+
+class OwnDaemon(NamedTuple):
+    """What a relay needs of the daemon that it is a role of."""
+
+    rosters: RosterKeeper
+    take_listed: TakeListed
+    drop: DropMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +85,7 @@ class RelayRole:
     moved: MovedMessages
     sought: SoughtTrunks
     inquiries: Inquiries
+    cover: CoverRole
 
     async def load(self) -> None:
         """Read back leases, and take up the messages that a restart interrupted."""
@@ -105,7 +121,7 @@ def make_relay(
     shards: Shards,
     candidates: CandidateLists,
     connector: Connector,
-    take_listed: TakeListed,
+    daemon: OwnDaemon,
     context: Context,
 ) -> RelayRole:
     """Make the parts of a relay, and wire them."""
@@ -127,7 +143,8 @@ def make_relay(
 
     there = TimesThere(shards.calendar, context)
     kept = KeptMessages(relay, candidates, shards.calendar, there, context)
-    own = OwnRelay(HopPlaces(leases, shards), take_forwards, kept.take, take_parcel)
+    places, takes = HopPlaces(leases, shards), (take_forwards, kept.take, take_parcel)
+    own = OwnRelay(places, *takes, lambda frame, relay: cover.take(frame, relay))
     peers = Peers(identity.seed, connector, spool, detours, own, context)
     placing = SpoolPlacement(spool, detours, router, env, counters)
     sought = SoughtTrunks(candidates, shards.calendar, context)
@@ -135,7 +152,7 @@ def make_relay(
     host_word, children = HostWord(identity, shards), BoxChildren(leases, take_for_boxes, context)
     box_links = BoxLinks(boxes, host_word, spool, context)
     next_hops = NextHops(peers, boxes, box_links)
-    forwarding = Forwarding(router, spool, placing, next_hops, shards.calendar, take_listed, context)
+    forwarding = Forwarding(router, spool, placing, next_hops, shards.calendar, daemon.take_listed, context)
     hand_ins = HandIns(relay, candidates, kept, spool, next_hops, context)
     questions = KeeperQuestions(connector, context, relay, kept.answer)
     inquiries = Inquiries(sought, candidates, questions, spool, next_hops, hand_ins, context)
@@ -146,16 +163,32 @@ def make_relay(
     parcels = Parcels(identity, shards, leases, peers, lease_came, context)
 
     def fullness() -> float:
-        return max(leases.book.fullness(), parcels.fullness(), boxes.fullness())
+        return max(one.fullness() for one in (leases.book, parcels, boxes, cover))
 
     admission = AdmissionControl(relay, shards, env, fullness)
-    strangers = Strangers(admission, drops, parcels, shards.serving, kept, env, counters)
+    cover = _cover(identity, admission, peers, connector, shards, daemon, context)
+    strangers = Strangers(admission, drops, parcels, shards.serving, kept, cover, context)
     requests = OwnerRequests(relay, shards, boxes, admission, box_came, inquiries.sought, context)
     owners = Owners(boxes, box_links, requests, strangers, context)
     incoming = IncomingConnections(identity.seed, connector, shards, peers, strangers, owners, children)
     own_parts = (relay, leases, peers, forwarding, drops, parcels, admission)
     around = (incoming, kept_links, candidates, there, kept, hand_ins)
-    return RelayRole(*own_parts, *around, boxes, box_links, host_word, moved, sought, inquiries)
+    return RelayRole(*own_parts, *around, boxes, box_links, host_word, moved, sought, inquiries, cover)
+
+
+def _cover(
+    identity: Identity,
+    admission: AdmissionControl,
+    peers: Peers,
+    connector: Connector,
+    shards: Shards,
+    daemon: OwnDaemon,
+    context: Context,
+) -> CoverRole:
+    """Return a relay's part in cover."""
+    sends, covers = CoverSends(peers, context), NetworkCovers(daemon.rosters)
+    means = CoverMeans(identity, covers, admission, sends, connector, shards, daemon.drop, context)
+    return CoverRole(means, daemon.rosters)
 
 
 def _hearers(

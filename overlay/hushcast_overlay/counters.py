@@ -40,6 +40,8 @@ OVERLAY_COUNTERS = {
     "next_hops_away": "times that a next hop was silent for so long that messages went around it",
     "links_slowed": "times that a relay sent more to one next hop than it may, and was made to wait",
     "leases_pruned": "leases dropped because their next hop kept saying that it knows nothing of them",
+    "letters_passed": "letters that this relay passed on as a porter or second, empty ones and others alike",
+    "letters_refused": "letters, or what goes with them, that came late, twice, or did not open",
     "parcels_opened": "parcels opened and carried out",
     "refused_form": "what was refused because its bytes or signatures did not hold",
     "refused_day": "what was refused because it belongs to another day or epoch",

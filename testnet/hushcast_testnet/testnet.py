@@ -67,15 +67,17 @@ def up(
     """Bring a testnet up in a new directory and leave it running.
 
     On the overlay `nodes` are relays, and `clients` stand beside them; of several `authorities` more than
-    half agree on each roster, cut the network into shards of `shard_size` relays if it is large enough, and
-    have `keepers` keep what is published on a topic, and daemons have `cover` where they ask for it. Of a server with `proxies`, and of brokers with `edges`,
-    all are clients; `with_tomography` brokers have a service. Overlays and central systems have a `profile`,
-    brokers under the `privacy` `full`, with `layers`, and perhaps `aggregation`. `with_gateways` starts an
-    MQTT gateway beside each client. In a `breakable` one clocks and connections can be broken. At a
-    `distance` connections between tors take that long; with `observe_links` what passes on daemons' lines is
-    traced. Returns when every daemon is ready. Raises a `HushcastError`; nothing is left running then.
+    half agree on each roster, cut the network into shards of `shard_size` relays if it is large enough, have
+    `keepers` keep what is published on a topic, and relays take letters under `cover`. Of a server with
+    `proxies`, and of brokers with `edges`, all are clients; `with_tomography` brokers have a service.
+    Overlays and central systems have a `profile`, brokers under the `privacy` `full`, with `layers`, and
+    perhaps `aggregation`. `with_gateways` starts an MQTT gateway beside each client. In a `breakable` one
+    clocks and connections can be broken. At a `distance` connections between tors take that long; with
+    `observe_links` what passes on daemons' lines is traced. Returns when every daemon is ready. Raises a
+    `HushcastError`; nothing is left running then.
     """
     directory = directory.absolute()
+    agreed = (authorities, shard_size, keepers, cover)
     layout = layout_of(
         carrier,
         nodes,
@@ -87,10 +89,7 @@ def up(
         layers,
         aggregation,
         with_tomography,
-        authorities,
-        shard_size,
-        keepers,
-        cover,
+        *agreed,
     )
     _check_apart(transport, backend, distance, observe_links)
     chosen: Backend

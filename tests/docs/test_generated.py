@@ -32,7 +32,16 @@ from hushcast_protocol.brokers.tomography import questions, statements
 from hushcast_protocol.central import frames as central_frames
 from hushcast_protocol.central import introduction, network, rerouting, wire_announcement
 from hushcast_protocol.content import messages, reports
-from hushcast_protocol.overlay import box_frames, frames, host_cards, keeper_frames, leases, parcels
+from hushcast_protocol.cover import cover_frames
+from hushcast_protocol.overlay import (
+    box_frames,
+    frames,
+    host_cards,
+    keeper_frames,
+    leases,
+    letter_errands,
+    parcels,
+)
 from hushcast_protocol.purposes import grants, signed_vocabulary
 from hushcast_protocol.shards import candidates, guides, shard_requests, slices
 from hushcast_protocol.spatial import (
@@ -50,6 +59,8 @@ from hushcast_protocol.spatial import (
 )
 
 MODULES = (
+    cover_frames,
+    letter_errands,
     seat_admission,
     listing,
     name_work,

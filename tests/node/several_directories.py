@@ -14,6 +14,7 @@ from hushcast_protocol.authorities.authority_set import Authorities, AuthorityCo
 from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.cover_terms import NO_COVER, CoverTerms
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import SHARD_SIZE
@@ -30,11 +31,12 @@ def a_set(
     admission: SeatAdmission = OPEN,
     shard_size: int = SHARD_SIZE,
     keeping: KeepingRule = NOTHING_KEPT,
+    cover: CoverTerms = NO_COVER,
 ) -> Authorities:
     """The first so many authorities, and their rules."""
     keys = [seed.public() for seed in SEEDS[:count]]
     members = tuple(AuthorityContact(key, memory_address(key)) for key in keys)
-    return Authorities.of(members, quorum, admission, shard_size, keeping)
+    return Authorities.of(members, quorum, admission, shard_size, keeping, cover)
 
 
 class Authority(Process):
@@ -80,11 +82,12 @@ class Directories:
         admission: SeatAdmission = OPEN,
         shard_size: int = SHARD_SIZE,
         keeping: KeepingRule = NOTHING_KEPT,
+        cover: CoverTerms = NO_COVER,
     ) -> None:
         self._network = network
         self._first_roster = first_roster
         self.all: list[Authority] = []
-        self.now = a_set(count, quorum, admission, shard_size, keeping) if count else None
+        self.now = a_set(count, quorum, admission, shard_size, keeping, cover) if count else None
         self._pinned = self.now or a_set(1, 1)
         self.add(max(count, 1))
         self.sit(self.now, None)

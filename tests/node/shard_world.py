@@ -17,7 +17,7 @@ from hushcast_directory.client.roster_source import (
     SeatTerms,
 )
 from hushcast_node.counters import COUNTERS
-from hushcast_node.relay_role import make_relay
+from hushcast_node.relay_role import OwnDaemon, make_relay
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.relay.identity import draw_identity
@@ -332,7 +332,7 @@ class Member:
             self.shards,
             CandidateLists(self.shards, self.rosters, context),
             connector,
-            take_listed,  # type: ignore[arg-type]
+            OwnDaemon(self.rosters, take_listed, take_listed),  # type: ignore[arg-type]
             context,
         )
         listener = await self.transport.listen(identity.service)

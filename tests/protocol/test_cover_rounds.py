@@ -8,7 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from hushcast_protocol.base.errors import DecodeError, Refusal, UsageError
+from hushcast_protocol.authorities.cover_draw import cover_draw
+from hushcast_protocol.authorities.head_inside import BeaconState, HeadInside
+from hushcast_protocol.authorities.listing import Listing
+from hushcast_protocol.base.cover_terms import NO_COVER, QUARTER, CoverTerms
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal, UsageError
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverChain
 from hushcast_protocol.cover.cover_lists import CoverLists
 from hushcast_protocol.cover.cover_rules import DUE_A_ROUND, LETTERS_A_ROUND, PASSED_A_ROUND, CoverRules
@@ -21,8 +25,10 @@ from hushcast_protocol.cover.letter_rounds import (
     SealLetter,
 )
 from hushcast_protocol.cover.letters import OpenedLetter, SealedLetter
+from hushcast_protocol.cover.porter_blocks import MAX_LISTS_WAITING, PorterBlocks
 from hushcast_protocol.cover.porter_queue import MAX_LETTERS_WAITING, PorterQueue
-from hushcast_protocol.cover.receipt_list import BLOCK, LISTED_A_ROUND, ReceiptList, listed_numbers
+from hushcast_protocol.cover.receipt_list import BLOCK, LIST, LISTED_A_ROUND, ReceiptList, listed_numbers
+from hushcast_protocol.cover.waybills import Waybill, WaybillKey
 
 RULES = CoverRules(b"n" * 32, 3600)
 RELAYS = [bytes([n + 1]) * 32 for n in range(40)]
@@ -211,8 +217,53 @@ def test_a_list_of_receipts_has_one_size_and_loses_none() -> None:
     for number in numbers:
         receipts.note(number)
     blocks = [receipts.end_round() for _ in range(3)]
-    assert {len(block) for block in blocks} == {BLOCK}
+    assert {len(block) for block in blocks} == {LIST}
     assert numbers <= listed_numbers(blocks[0]) | listed_numbers(blocks[1])
     assert not numbers & listed_numbers(blocks[2])
     with pytest.raises(DecodeError):
         listed_numbers(blocks[0][1:])
+
+
+def test_each_round_has_one_list_at_most_and_three_days_are_kept() -> None:
+    blocks = PorterBlocks(RULES, NOW)
+    blocks.take(NOW - 2, b"one")
+    for again in (NOW - 2, NOW - 3):
+        with pytest.raises(DecodeError):
+            blocks.take(again, b"again")
+    blocks.take(NOW - 1, b"two")
+    closed = [blocks.close(now) for now in (NOW, NOW + 1, NOW + 2)]
+    assert closed == [(NOW - 2, b"one"), (NOW - 1, b"two"), None]
+    assert list(blocks.asked_for(NOW, NOW + 9)) == [NOW, NOW + 1, NOW + 2]
+    assert len(blocks.asked_for(0, NOW + 9)) == 432 == RULES.rounds_in(3)
+    for number in range(MAX_LISTS_WAITING + 2):
+        blocks.take(NOW + number, b"%d" % number)
+    assert blocks.close(NOW + 3) == (NOW + 2, b"2"), "the oldest give way"
+
+
+def test_a_list_goes_down_sealed_for_one_daemon_and_round() -> None:
+    own, other = (Waybill(b"", RELAYS[0], WaybillKey.draw(drawing(seed))) for seed in (1, 2))
+    listed = ReceiptList(drawing()).end_round()
+    sealed = own.sealed_list(NOW, listed)
+    assert len(sealed) == BLOCK
+    assert own.opened_list(NOW, sealed) == listed
+    assert other.sealed_list(NOW, listed) != sealed
+    for waybill, now in ((other, NOW), (own, NOW + 1)):
+        with pytest.raises(AuthenticationError):
+            waybill.opened_list(now, sealed)
+
+
+def test_the_value_of_a_quarter_stays_and_nobody_has_cover_without_the_rule() -> None:
+    terms = CoverTerms(600, 4, 30)
+    epoch = 40 * QUARTER * 24
+    listing = Listing(epoch, (), ())
+    draw = cover_draw(None, b"p" * 32, listing, terms, None)
+    assert draw is not None
+    assert draw.quarter == 40
+    assert cover_draw(None, b"q" * 32, listing, terms, None) != draw
+    assert cover_draw(None, b"p" * 32, listing, terms, b"b" * 32) != draw
+    assert cover_draw(None, b"p" * 32, listing, NO_COVER, None) is None
+    state = BeaconState(None, None, (), (), ())
+    last = epoch, HeadInside(listing.root, 0, state, (), cover=draw)
+    for later, stays in ((1, True), (QUARTER * 24 - 1, True), (QUARTER * 24, False)):
+        found = cover_draw(last, b"q" * 32, Listing(epoch + later, (), ()), terms, b"b" * 32)
+        assert (found == draw) == stays

@@ -70,14 +70,14 @@ def made() -> bytes:
 def second(*, is_shown: bool = True, first: int = DUE) -> LetterSecond:
     desk = LetterSecond(RULES, SECOND.id, KEYS[1], {THIRD.id}, first)
     if is_shown:
-        desk.show(WAYBILL_OF_ALL.sealed, DUE)
+        desk.show(WAYBILL_OF_ALL.sealed, DUE, PORTER.id)
     return desk
 
 
 def passed(*letters: bytes) -> list[MarkedLetter]:
     desk = second()
     for letter in letters:
-        desk.take(letter, DUE)
+        desk.take(letter, DUE, PORTER.id)
     onward = desk.end_round(DUE, DRAW)
     assert {relay for relay, _ in onward} == {THIRD.id}
     return [marked for _, marked in onward]
@@ -193,9 +193,9 @@ def test_a_waybill_is_for_one_second_and_names_one_third_of_the_list() -> None:
         changed = bytearray(WAYBILL_OF_ALL.sealed)
         changed[place] ^= 0x80
         with pytest.raises(AuthenticationError):
-            second(is_shown=False).show(bytes(changed), DUE)
-    with pytest.raises(AuthenticationError, match="not on the list"):
-        second().show(Waybill.drawn(RULES, SECOND, OTHER.id, DRAW).sealed, DUE)
+            second(is_shown=False).show(bytes(changed), DUE, PORTER.id)
+    with pytest.raises(Refusal, match="list"):
+        second().show(Waybill.drawn(RULES, SECOND, OTHER.id, DRAW).sealed, DUE, PORTER.id)
 
 
 def test_a_porter_cannot_have_a_message_dropped_by_a_waybill_that_it_cannot_read() -> None:
@@ -214,50 +214,51 @@ def test_a_second_takes_a_letter_once_when_it_is_due_and_by_a_waybill_that_was_s
     desk = second()
     for when in (DUE - 1, DUE + LATE_FOR + 1):
         with pytest.raises(Refusal, match="day"):
-            desk.take(letters[0], when)
+            desk.take(letters[0], when, PORTER.id)
     for letter in letters:
-        desk.take(letter, DUE)
+        desk.take(letter, DUE, PORTER.id)
     with pytest.raises(AuthenticationError, match="seen before"):
-        desk.take(letters[0], DUE + 1)
+        desk.take(letters[0], DUE + 1, PORTER.id)
     assert len(desk.end_round(DUE, DRAW)) == 3
     assert not desk.end_round(DUE, DRAW)
     with pytest.raises(AuthenticationError, match="seen before"):  # after the round, too, until it is too old
-        desk.take(letters[0], DUE + LATE_FOR)
+        desk.take(letters[0], DUE + LATE_FOR, PORTER.id)
     with pytest.raises(AuthenticationError, match="not shown"):
-        second(is_shown=False).take(letters[0], DUE)
+        second(is_shown=False).take(letters[0], DUE, PORTER.id)
 
 
 def test_after_a_start_no_letter_is_taken_that_may_have_been_taken_before() -> None:
     letter = at_second(b"m")
     (marked,) = passed(letter)
-    for desk, handed in ((second(first=DUE + 1), letter), (third(DUE + 1), marked)):
-        with pytest.raises(Refusal, match="day"):
-            desk.take(handed, DUE + 1)
-    second(first=DUE + 1).take(at_second(due=DUE + 1), DUE + 1)
+    with pytest.raises(Refusal, match="day"):
+        second(first=DUE + 1).take(letter, DUE + 1, PORTER.id)
+    with pytest.raises(Refusal, match="day"):
+        third(DUE + 1).take(marked, DUE + 1)
+    second(first=DUE + 1).take(at_second(due=DUE + 1), DUE + 1, PORTER.id)
 
 
 def test_five_letters_of_a_waybill_pass_a_round_whoever_makes_them() -> None:
     desk = second()
     for _ in range(PASSED_A_ROUND):
-        desk.take(made(), DUE)
+        desk.take(made(), DUE, PORTER.id)
     for now in (DUE, DUE + 1):
         with pytest.raises(Refusal, match="rate"):
-            desk.take(at_second(), now)
+            desk.take(at_second(), now, PORTER.id)
         desk.end_round(now, DRAW)
-    desk.take(at_second(due=DUE + 1), DUE + 1)
+    desk.take(at_second(due=DUE + 1), DUE + 1, PORTER.id)
 
 
 def test_a_waybill_that_nobody_names_for_a_day_is_to_be_shown_again() -> None:
     desk = second()
-    desk.take(made(), DUE)
+    desk.take(made(), DUE, PORTER.id)
     day = RULES.held_rounds
     desk.end_round(DUE + day, DRAW)
-    desk.take(at_second(due=DUE + day), DUE + day)
+    desk.take(at_second(due=DUE + day), DUE + day, PORTER.id)
     desk.end_round(DUE + 2 * day + 1, DRAW)
     with pytest.raises(AuthenticationError, match="not shown"):
-        desk.take(at_second(due=DUE + 2 * day + 2), DUE + 2 * day + 2)
-    desk.show(WAYBILL_OF_ALL.sealed, DUE + 2 * day + 2)
-    desk.take(at_second(due=DUE + 2 * day + 2), DUE + 2 * day + 2)
+        desk.take(at_second(due=DUE + 2 * day + 2), DUE + 2 * day + 2, PORTER.id)
+    desk.show(WAYBILL_OF_ALL.sealed, DUE + 2 * day + 2, PORTER.id)
+    desk.take(at_second(due=DUE + 2 * day + 2), DUE + 2 * day + 2, PORTER.id)
 
 
 def test_a_third_takes_a_letter_once() -> None:
@@ -274,9 +275,9 @@ def test_a_third_takes_a_letter_once() -> None:
 @pytest.mark.parametrize("size", [0, 1, 31, 48, WAYBILL, CONTENT, size_at(Stage.SECOND), LETTER])
 def test_whatever_a_stranger_hands_in_is_an_error_of_his(size: int) -> None:
     with pytest.raises(PeerError):
-        second().take(DRAW(size), DUE)
+        second().take(DRAW(size), DUE, PORTER.id)
     with pytest.raises(PeerError):
-        second().show(DRAW(size), DUE)
+        second().show(DRAW(size), DUE, PORTER.id)
     if size != CONTENT:
         with pytest.raises(PeerError):
             third().take(MarkedLetter(DUE, DRAW(32), DRAW(size)), DUE)

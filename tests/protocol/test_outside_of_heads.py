@@ -34,8 +34,8 @@ from hushcast_protocol.authorities.heads import (
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.network_rules import MAX_RULES, MAX_RULES_SIZE, rules_of
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, OPEN, SeatAdmission
-from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.cover_terms import NO_COVER
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
 from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS
 from hushcast_protocol.base.shard_count import SHARD_SIZE

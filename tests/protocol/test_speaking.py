@@ -9,6 +9,11 @@ from core_examples import host_card, small_message
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import encode
+from hushcast_protocol.cover import cover_frames
+from hushcast_protocol.cover.letter_contents import CONTENT
+from hushcast_protocol.cover.letters import LAYER, LETTER
+from hushcast_protocol.cover.receipt_list import BLOCK, LIST
+from hushcast_protocol.cover.waybills import WAYBILL
 from hushcast_protocol.overlay import box_frames, frame_directions, frames, keeper_frames
 from hushcast_protocol.shards import shard_requests
 
@@ -32,6 +37,15 @@ EXAMPLES = [
     keeper_frames.ShownKept((b"m" * 32,), 2),
     keeper_frames.AskKeptMessages(1, b"t" * 16, (b"m" * 32,)),
     keeper_frames.ShownKeptMessages((small_message(),)),
+    cover_frames.CoverPlace(b"p" * 32, b"r" * 32, bytes(WAYBILL), None),
+    cover_frames.CoverPlaced(None, 7),
+    cover_frames.CoverLetters(7, 6, (bytes(LETTER),) * 4),
+    cover_frames.CoverBlocks(6, 6, (bytes(BLOCK),) * 4),
+    cover_frames.CoverWaybill(bytes(WAYBILL), None),
+    cover_frames.CoverPassed(7, b"w" * 16, (bytes(LETTER - LAYER),) * 5),
+    cover_frames.CoverMarked(7, (cover_frames.MarkedContent(b"m" * 32, bytes(CONTENT)),)),
+    cover_frames.CoverList(7, bytes(LIST)),
+    cover_frames.CoverListed(7, b"w" * 16, bytes(BLOCK)),
 ]
 OF_BOXES = [
     box_frames.BoxStanding((b"l" * 16,), 3, host_card(0), b"p" * 32, 0),
@@ -43,19 +57,20 @@ OF_BOXES = [
 ]
 REQUESTS, ANSWERS = get_args(shard_requests.ShardRequest), get_args(shard_requests.ShardAnswer)
 OF_KEEPERS = get_args(keeper_frames.KeeperRequest)
+OF_COVER = get_args(frame_directions.BetweenCover)
 READERS = {
     "a relay, of a relay": (
         frame_directions.decode_from_relay,
         {
             *(frames.Forward, frames.Ack, frames.Ping, frames.ParcelFrame, frames.ParcelAnswer),
-            keeper_frames.HandIn,
+            *(keeper_frames.HandIn, *OF_COVER),
         },
     ),
     "a host, of a child": (frame_directions.decode_from_child, {frames.Forward, frames.Ping}),
     "a child, of a host": (frame_directions.decode_to_child, {frames.Ack}),
     "a relay, of a stranger": (
         frame_directions.decode_from_stranger,
-        {frames.Drop, frames.ParcelFrame, *REQUESTS, *OF_KEEPERS},
+        {frames.Drop, frames.ParcelFrame, *REQUESTS, *OF_KEEPERS, cover_frames.CoverPlace},
     ),
     "a host, of an owner": (
         frame_directions.decode_from_owner,
@@ -74,6 +89,11 @@ READERS = {
     "a stranger, of a keeper": (
         frame_directions.decode_keeper_answer,
         set(get_args(keeper_frames.KeeperAnswer)),
+    ),
+    "a porter, of a daemon": (frame_directions.decode_from_covered, {cover_frames.CoverLetters}),
+    "a daemon, of its porter": (
+        frame_directions.decode_to_covered,
+        {cover_frames.CoverPlaced, cover_frames.CoverBlocks},
     ),
 }
 
@@ -118,5 +138,9 @@ def test_the_documentation_has_the_same_table():
         "anonymous initiator to a [keeper](#keepers)": [
             {kind.__name__ for kind in OF_KEEPERS},
             names["a stranger, of a keeper"],
+        ],
+        "anonymous initiator to a [porter](#cover)": [
+            {"CoverPlace", *names["a porter, of a daemon"]},
+            names["a daemon, of its porter"],
         ],
     }

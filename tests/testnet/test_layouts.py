@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from hushcast_directory.server.settings import DirectorySettings
+from hushcast_protocol.base.cover_terms import CoverTerms
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.central.network import MAX_PROXIES
@@ -79,6 +80,10 @@ def test_numbers_that_are_not_given_are_the_usual_ones() -> None:
             layout_of("overlay", 9, 0, None, directories=directories, shard_size=4)
         with pytest.raises(UsageError, match="--authorities 2 or more"):
             layout_of("overlay", 9, 0, None, directories=directories, keepers=3)
+        with pytest.raises(UsageError, match="--authorities 2 or more"):
+            layout_of("overlay", 12, 0, None, directories=directories, cover=True)
+    with pytest.raises(UsageError, match="--nodes 12 or more"):
+        layout_of("overlay", 11, 0, None, directories=3, cover=True)
     assert layout_of("central", None, None, None) == CentralLayout(6, 2)
     assert layout_of("central", 4, None, 5) == CentralLayout(4, 5)
 
@@ -92,7 +97,7 @@ def test_several_directories_stand_beside_each_other() -> None:
 
 
 async def test_directories_are_told_of_each_other_and_nodes_of_all() -> None:
-    layout, builder = OverlayLayout(2, 1, directories=3, shard_size=7, keepers=3), Telling()
+    layout, builder = OverlayLayout(2, 1, directories=3, shard_size=7, keepers=3, cover=True), Telling()
     await layout.start(builder, layout.members(HERE))  # type: ignore[arg-type]
     assert builder.started == ["directory-1", "directory-2", "directory-3"]
     assert set(builder.restarted) == set(builder.started)
@@ -104,6 +109,7 @@ async def test_directories_are_told_of_each_other_and_nodes_of_all() -> None:
         assert len(sitting.authorities.members) == 3
         assert sitting.authorities.shard_size == 7
         assert sitting.authorities.keeping == KeepingRule(3)
+        assert sitting.authorities.cover == CoverTerms(20, 4, 0)
         assert sitting.authorities.quorum == 2
     assert builder.nodes == dict.fromkeys(("relay-1", "relay-2", "client-1"), "network.authorities")
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import trio
 
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.relay.detours import Detours
 from hushcast_overlay.relay.dials import Dials
-from hushcast_overlay.relay.hop_places import HopPlaces
+from hushcast_overlay.relay.own_relay import OwnRelay
 from hushcast_overlay.relay.session import Session
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.errors import PeerError
@@ -29,8 +28,8 @@ from hushcast_protocol.base.hop_values import (
 )
 from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.hops import Hop
-from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frame_directions import (
+    BetweenCover,
     FromRelay,
     ToChild,
     decode_from_relay,
@@ -47,24 +46,6 @@ from hushcast_runtime.transports.channel import Channel
 
 PeerChannel = Channel[FromRelay] | Channel[ToChild]
 """A link to a next hop, or from a previous one."""
-
-TakeForwards = Callable[[list[Message], bytes], Awaitable[list[int]]]
-"""Takes over messages from a previous hop; returns once they are spooled. Raises a `PeerError`.
-
-Returns the places of those that nothing here routes when they come from there.
-"""
-
-TakeParcel = Callable[[bytes, bytes], Awaitable[ParcelAnswer]]
-"""Carries out a sealed parcel from a previous hop; the answer's number is for the caller to set."""
-
-
-class OwnRelay(NamedTuple):
-    """What the peers of a relay need of its other parts, which in their turn send by the peers."""
-
-    places: HopPlaces
-    take_forwards: TakeForwards
-    take_hand_ins: TakeForwards
-    take_parcel: TakeParcel
 
 
 class Peer(NextHop[Session, SpooledMessage]):
@@ -151,6 +132,16 @@ class Peers:
         except trio.TooSlowError:
             raise TransportError("a relay did not answer a parcel in time") from None
 
+    async def say(self, relay: Hop, frame: BetweenCover, patience: float) -> None:
+        """Write a frame to a relay; raise `TransportError` if it is not out within `patience` seconds."""
+        try:
+            with self._wanted(relay) as peer, trio.fail_after(patience):
+                while not peer.links:
+                    await peer.connected()
+                await peer.links[-1].say(frame)
+        except trio.TooSlowError:
+            raise TransportError("a relay was not told something in time") from None
+
     def is_linked(self, hop: Hop) -> bool:
         """Tell whether there is a link to `hop`."""
         return bool((peer := self._peers.get(hop)) and peer.links)
@@ -226,6 +217,8 @@ class Peers:
                 self._spawn(self._answer, peer, link, frame, link.begin_parcel())
             elif isinstance(frame, ParcelAnswer):
                 link.answered(frame)
+            elif isinstance(frame, BetweenCover):
+                self._relay.take_cover(frame, key_of(peer.hop))
         if carried:
             self._acknowledge(link, len(carried), await self._take_over(carried, key_of(peer.hop)))
         return bool(batch)

@@ -46,6 +46,7 @@ class Session(LinkState[SpooledMessage]):
         "_parcels",
         "_posted",
         "_requests",
+        "_said",
         "_spawn",
         "_timed",
         "channel",
@@ -73,6 +74,7 @@ class Session(LinkState[SpooledMessage]):
         self._ahead = 0  # bytes of parcels, which anybody hands in, over those of messages beside them
         self._flushing = False
         self._answers: dict[int, _Awaited] = {}
+        self._said: deque[tuple[Wire, trio.Event]] | None = None  # frames whose writing somebody waits for
         self._requests = 0
         self._timed = 0.0  # the deadline that the scope has
         self.set_timer(now)
@@ -97,6 +99,16 @@ class Session(LinkState[SpooledMessage]):
             return
         self._posted.append(frame)
         self.flush()
+
+    async def say(self, frame: Wire) -> None:
+        """Write a frame that has no answer, and wait until it is out; raise `TransportError` as `request`."""
+        out = trio.Event()
+        self._said = self._said or deque()
+        self._said.append((frame, out))
+        self.post(frame)
+        await out.wait()
+        if self.scope.cancel_called:
+            raise TransportError("the link ended before a frame was written")
 
     async def request(self, sealed: bytes) -> ParcelAnswer:
         """Hand the peer a parcel and wait for its answer; raise `TransportError` if the link ends first."""
@@ -151,6 +163,8 @@ class Session(LinkState[SpooledMessage]):
             awaited.over.set()
         for parcel in self._parcels or ():
             parcel.cancel()
+        for _, out in self._said or ():
+            out.set()
 
     def flush(self) -> None:
         """Have written what waits, and the acknowledgement that is owed."""
@@ -180,6 +194,14 @@ class Session(LinkState[SpooledMessage]):
             frames.append(frame)
         return frames
 
+    def _note_said(self, frames: list[Wire]) -> None:
+        """Wake those who wait until one of these frames is out: they are written in their order."""
+        assert self._said is not None
+        for frame in frames:
+            if self._said and frame is self._said[0][0]:
+                self._said.popleft()[1].set()
+        self._said = self._said or None  # an emptied queue keeps its room
+
     async def _flush(self) -> None:
         # In a task of its own: a reader that waited to send could wait for a peer that waits for it.
         try:
@@ -188,6 +210,8 @@ class Session(LinkState[SpooledMessage]):
                 if (due := self.due()) is not None:
                     frames.append(Ack(*due))
                 await self.channel.send(*frames)
+                if self._said is not None:
+                    self._note_said(frames)
         except TransportError:
             self.scope.cancel()
         finally:

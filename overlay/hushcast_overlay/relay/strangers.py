@@ -1,4 +1,7 @@
-"""Strangers: admits and answers the one frame of an unnamed connection: a drop, a parcel or a question."""
+"""Strangers: admits and answers the one frame of an unnamed connection: a drop, a parcel or a question.
+
+Who asks for a place under cover stays, and is its porter's.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,33 @@ from contextlib import AbstractContextManager, suppress
 import trio
 
 from hushcast_overlay.relay.admission_control import AdmissionControl, Declined
+from hushcast_overlay.relay.cover.cover_role import CoverRole
 from hushcast_overlay.relay.drops import Drops
 from hushcast_overlay.relay.keepers.kept_messages import KeptMessages
 from hushcast_overlay.relay.parcels import Parcels
 from hushcast_overlay.shards.shard_server import ShardServer
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.wire import Wire
+from hushcast_protocol.cover.cover_frames import CoverPlace, CoverPlaced
 from hushcast_protocol.overlay.elements import ORIGIN
-from hushcast_protocol.overlay.frame_directions import FromStranger
+from hushcast_protocol.overlay.frame_directions import FromStranger, decode_from_covered
 from hushcast_protocol.overlay.frames import Drop, ParcelAnswer, ParcelFrame, Receipt
-from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, ShownKept, ShownKeptMessages
-from hushcast_protocol.shards.shard_requests import AskLeaf, AskPiece, AskSlice, ShownPiece, ShownSlice
-from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import Environment
+from hushcast_protocol.overlay.keeper_frames import (
+    AskKept,
+    AskKeptMessages,
+    KeeperRequest,
+    ShownKept,
+    ShownKeptMessages,
+)
+from hushcast_protocol.shards.shard_requests import (
+    AskLeaf,
+    AskPiece,
+    AskSlice,
+    ShardRequest,
+    ShownPiece,
+    ShownSlice,
+)
+from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
 from hushcast_runtime.transports.connection_guard import strangers_room
@@ -39,6 +56,9 @@ MAX_SHOWING = (
 )
 SHOWN_WITHIN = 60.0  # seconds in which one must be taken: a slice at 2.5 kB/s
 
+Asked = Drop | ParcelFrame | ShardRequest | KeeperRequest
+"""What a stranger is answered once."""
+
 
 class Strangers:
     """The unnamed connections of one relay."""
@@ -50,14 +70,16 @@ class Strangers:
         parcels: Parcels,
         serving: ShardServer,
         kept: KeptMessages,
-        env: Environment,
-        counters: Counters,
+        cover: CoverRole,
+        context: Context,
     ) -> None:
+        env, counters = context.env, context.counters
         self._admission = admission
         self._drops = drops
         self._parcels = parcels
         self._serving = serving
         self._kept = kept
+        self._cover = cover
         self._counters = counters
         # Apart, too: whoever opens connections and says nothing takes no place from who hands in.
         self._ready = ConnectionSlots(MAX_READY, env.below, lambda: counters.add("ready_gave_way"))
@@ -80,6 +102,9 @@ class Strangers:
                 return
         with self._slots.place(ANONYMOUS_TIMEOUT):
             frame = await channel.first()
+        if isinstance(frame, CoverPlace):
+            await self._serve_covered(channel, frame)
+            return
         # What was handed in is carried out, whoever comes meanwhile; only its answer may give way again.
         is_parcel, answering = isinstance(frame, ParcelFrame), self.answer(frame)
         del frame  # half a MiB, which nobody needs once it is open
@@ -89,7 +114,17 @@ class Strangers:
             await channel.send(answer)
             await channel.finish()
 
-    async def answer(self, frame: FromStranger) -> Wire:
+    async def _serve_covered(self, channel: Channel[FromStranger], frame: CoverPlace) -> None:
+        if (refused := self._cover.admit(frame)) is None:
+            await self._cover.serve(channel.speaking(decode_from_covered), frame)
+            return
+        if refused in ("quota", "stamp"):
+            self._counters.add(f"refused_{refused}")
+        with self._slots.place(RECEIPT_WITHIN):
+            await channel.send(CoverPlaced(refused, 0))
+            await channel.finish()
+
+    async def answer(self, frame: Asked) -> Wire:
         """Admit a frame, and carry it out; whoever awaits this is not to keep it."""
         kind, answering = type(frame), self._admit(frame)
         del frame
@@ -99,7 +134,7 @@ class Strangers:
         finally:
             self._answering[kind] -= 1
 
-    async def _admit(self, frame: FromStranger) -> Wire:
+    async def _admit(self, frame: Asked) -> Wire:
         if isinstance(frame, AskLeaf | AskSlice | AskPiece):
             return self._serving.answer(frame)
         if isinstance(frame, AskKept | AskKeptMessages):

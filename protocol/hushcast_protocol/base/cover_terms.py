@@ -10,7 +10,7 @@ LEAST_ROUND = 20  # seconds; testnets
 LONGEST_ROUND = 3_600  # seconds; a publication would take two hours
 LEAST_WIDTH = 4  # relays of a list; one that is shorter puts everybody's letters into too few hands
 MAX_WIDTH = 16  # relays of a list; who watches the lines of more of them than that finds authors
-# Days that a relay was listed for before it may be on a list: nobody joins for a value he saw. Testnets: none.
+# Days that a relay was listed for before it may be on a list: nobody joins for a value he saw.
 LISTED_DAYS = 30
 MAX_LISTED_DAYS = 365  # a year; with more no network would ever have lists
 QUARTER = 91  # days of one pair of lists: each new pair is another chance to be named

@@ -117,6 +117,7 @@ class Domain(bytes, Enum):
     PLACE_MARK = b"hc.place-mark"
     COVER = b"hc.cover"
     COVER_DRAW = b"hc.cover-draw"
+    COVER_PLACE = b"hc.cover-place"
     LETTER = b"hc.letter"
     LETTER_KEY = b"hc.letter-key"
     LETTER_NUMBER = b"hc.letter-number"

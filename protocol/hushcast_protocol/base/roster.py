@@ -12,8 +12,8 @@ from nacl.exceptions import CryptoError
 
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.candidate_root import CandidateRoot
-from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH, Calendar
 from hushcast_protocol.base.cover_terms import NO_COVER, CoverDraw, CoverTerms
+from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH, Calendar
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule

@@ -11,6 +11,8 @@ from hushcast_protocol.cover.cover_rules import LATE_FOR
 
 T = TypeVar("T")
 
+# Letters that wait for the end of a round: 80 MB. 10,000 daemons on lists of 8 send 6,250 in each.
+MAX_LETTERS_HELD = 20_480
 MAX_LETTERS_REMEMBERED = 250_000  # letters; 10,000 daemons on lists of 8 are 225,000 in `LATE_FOR` rounds
 
 
@@ -41,7 +43,7 @@ class LetterBatch(Generic[T]):
         """Raise `Refusal`: "day" where a letter is not due or too late, "quota" where too many came."""
         if due < self._first or not due <= now <= due + LATE_FOR:
             raise Refusal("day")
-        if len(self._seen) >= MAX_LETTERS_REMEMBERED:
+        if len(self._seen) >= MAX_LETTERS_REMEMBERED or len(self._held) >= MAX_LETTERS_HELD:
             raise Refusal("quota")
 
     def hold(self, name: bytes, due: int, letter: T) -> None:

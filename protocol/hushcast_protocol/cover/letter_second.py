@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from hushcast_protocol.base.errors import AuthenticationError, Refusal
@@ -16,6 +16,7 @@ from hushcast_protocol.cover.letters import Stage, open_letter
 from hushcast_protocol.cover.waybills import Waybill, waybill_name
 
 MAX_WAYBILLS = 4_096  # of one second; 10,000 daemons on lists of 8 have 1,250, on lists of 4 2,500
+MAX_WAYBILLS_OF_PORTER = 64  # of them that one porter shows: it has no more daemons
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class MarkedLetter:
 @dataclass(slots=True)
 class _Shown:
     waybill: Waybill
+    porter: RelayId
     last: int
     """The round in which it was shown or named last."""
     by_due: Counter[int] = field(default_factory=Counter)
@@ -39,9 +41,12 @@ class LetterSecond:
     """One relay as a second."""
 
     def __init__(
-        self, rules: CoverRules, relay: RelayId, key: ParcelKey, thirds: Collection[RelayId], first: int
+        self, rules: CoverRules, relay: RelayId, key: ParcelKey, thirds: Container[RelayId], first: int
     ) -> None:
-        """`first` is the first round whose letters it takes: the next, after a start."""
+        """`thirds` are those of the list, now; `first` is the first round whose letters it takes.
+
+        After a start that is the next.
+        """
         self._rules = rules
         self._relay = relay
         self._key = key
@@ -49,34 +54,47 @@ class LetterSecond:
         self._shown: dict[bytes, _Shown] = {}
         self._batch: LetterBatch[tuple[RelayId, MarkedLetter]] = LetterBatch(first)
 
-    def show(self, sealed: bytes, now: int) -> None:
-        """Take a waybill from a porter; once more is as well.
+    def show(self, sealed: bytes, now: int, porter: RelayId) -> Waybill | None:
+        """Take a waybill from a porter, and return it; `None` where it was shown before, which is as well.
 
-        Raises `AuthenticationError` where it is not for this relay or names no third of the list, and
-        `Refusal` ("quota") where there are too many.
+        Raises `AuthenticationError` where it is not for this relay, and `Refusal`: "list" where it names no
+        third of the list, "quota" where there are too many, of all porters or of this one.
         """
-        name = waybill_name(sealed)
-        if name in self._shown:
-            return
+        if waybill_name(sealed) in self._shown:
+            return None
+        of_porter = sum(one.porter == porter for one in self._shown.values())
+        if len(self._shown) >= MAX_WAYBILLS or of_porter >= MAX_WAYBILLS_OF_PORTER:
+            raise Refusal("quota")
         waybill = Waybill.opened(self._rules, self._relay, self._key, sealed)
         if waybill.third not in self._thirds:
-            raise AuthenticationError("a waybill names a relay that is not on the list")
-        if len(self._shown) >= MAX_WAYBILLS:
-            raise Refusal("quota")
-        self._shown[name] = _Shown(waybill, now)
+            raise Refusal("list")
+        self._shown[waybill.name] = _Shown(waybill, porter, now)
+        return waybill
 
-    def take(self, sealed: bytes, now: int) -> None:
-        """Open a letter in a round, and hold it until its end.
+    def is_shown(self, name: bytes, porter: RelayId) -> bool:
+        """Tell whether a porter has shown a waybill of this name."""
+        return name in self._shown and self._shown[name].porter == porter
 
-        Raises a `PeerError` where it is not for this relay, or was seen before, or its waybill was not shown;
-        `Refusal`: "day" where it is not due or too late, "rate" over five of a waybill and round, "quota"
-        where too many came lately.
+    def names(self) -> Iterable[bytes]:
+        """Return the names of all waybills that are known."""
+        return self._shown.keys()
+
+    def shown_for(self, third: RelayId) -> list[tuple[RelayId, Waybill]]:
+        """Return the waybills that name a third, each with its porter."""
+        return [(one.porter, one.waybill) for one in self._shown.values() if one.waybill.third == third]
+
+    def take(self, sealed: bytes, now: int, porter: RelayId) -> None:
+        """Open a porter's letter in a round, and hold it until its end.
+
+        Raises a `PeerError` where it is not for this relay, or was seen before, or this porter has not shown
+        its waybill; `Refusal`: "day" where it is not due or too late, "rate" over five of a waybill and
+        round, "quota" where too many came lately, or wait.
         """
         digest = self._batch.check_new(sealed)
         letter = open_letter(self._rules, Stage.SECOND, self._relay, self._key, sealed)
         self._batch.check_due(letter.due, now)
         name, serial = letter.onward[:LABEL], letter.onward[LABEL:]
-        if name not in self._shown:
+        if not self.is_shown(name, porter):
             raise AuthenticationError("a letter names a waybill that was not shown")
         shown = self._shown[name]
         if shown.by_due[letter.due] >= PASSED_A_ROUND:

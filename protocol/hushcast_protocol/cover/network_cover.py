@@ -21,9 +21,12 @@ class NetworkCover:
     quarter: int
 
 
-def has_cover(roster: Roster | None) -> bool:
-    """Tell whether a roster's network has cover by its rules; it may have too few relays for it."""
-    return roster is not None and bool(roster.cover)
+def rules_by(roster: Roster | None) -> CoverRules | None:
+    """Return the lengths that a roster's network has by its rules; it may have too few relays for lists."""
+    if roster is None or not roster.cover or roster.cover_draw is None:
+        return None
+    network, terms = roster.network, roster.cover
+    return CoverRules(network.id, network.epoch_seconds, terms.round_seconds, terms.width)
 
 
 def network_cover(roster: Roster) -> NetworkCover:
@@ -32,13 +35,11 @@ def network_cover(roster: Roster) -> NetworkCover:
     Raises `Refusal` where its rules have none, it is cut into shards (nobody knows all its relays then), or
     has too few relays.
     """
-    terms, draw = roster.cover, roster.cover_draw
-    if not terms or draw is None:
+    rules, draw = rules_by(roster), roster.cover_draw
+    if rules is None or draw is None:
         raise Refusal("this network has no cover")
     if not roster.relays:
         raise Refusal("cover does not start: the network is cut into shards")
-    network = roster.network
-    rules = CoverRules(network.id, network.epoch_seconds, terms.round_seconds, terms.width)
     return NetworkCover(rules, CoverLists.drawn(rules, draw.value, able_relays(roster)), draw.quarter)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.secrets import Randomness, below, sample
 from hushcast_protocol.cover.cover_rules import LETTERS_A_ROUND, PASSED_A_ROUND, CoverRules
 from hushcast_protocol.cover.letters import OpenedLetter
@@ -27,18 +27,28 @@ class PorterQueue:
         self._randomness = randomness
         self._waiting: list[tuple[int, bytes, OpenedLetter]] = []
         self._came = (now, 0)  # the round in which letters came last, and how many
-        self._last_there = now
+        self.last_there = now
+        """The round in which letters came last."""
         self.begins = now + below(randomness, rules.held_rounds)
         """The first round in which letters are passed; the daemon is told, and sends empty ones before."""
         more = below(randomness, rules.rounds_in(SERVED_MORE_DAYS) + 1)
-        self._patience = rules.rounds_in(SERVED_DAYS) + more
+        self.patience = rules.rounds_in(SERVED_DAYS) + more
+        """Rounds without the daemon after which its letters end."""
+
+    def resume(self, begins: int, patience: int, last_there: int) -> None:
+        """Go on as before a restart; raise `DecodeError` where no queue can have been so."""
+        rules = self._rules
+        longest = rules.rounds_in(SERVED_DAYS) + rules.rounds_in(SERVED_MORE_DAYS)
+        if not rules.rounds_in(SERVED_DAYS) <= patience <= longest:
+            raise DecodeError("a place is kept as none was given")
+        self.begins, self.patience, self.last_there = begins, patience, last_there
 
     def __len__(self) -> int:
         """Return how many letters wait."""
         return len(self._waiting)
 
-    def take(self, letter: OpenedLetter, now: int) -> None:
-        """Take an opened letter in a round.
+    def take(self, letter: OpenedLetter, now: int) -> bool:
+        """Take an opened letter in a round; tell whether it waits now.
 
         Raises `Refusal`: "rate" over four in a round, "day" where it is due before now or in more than a day,
         "quota" where too many wait. Until the queue begins letters are thrown away.
@@ -47,18 +57,27 @@ class PorterQueue:
         if count > LETTERS_A_ROUND:
             raise Refusal("rate")
         self._came = now, count
-        self._last_there = now
+        self.last_there = now
         if now < self.begins:
-            return
+            return False
         if not now <= letter.due <= now + self._rules.held_rounds:
             raise Refusal("day")
         if len(self._waiting) >= MAX_LETTERS_WAITING:
             raise Refusal("quota")
         heapq.heappush(self._waiting, (letter.due, self._randomness(8), letter))
+        return True
+
+    def restore(self, letter: OpenedLetter, came: int) -> None:
+        """Take a letter that waited before a restart, by the round in which it came; raise `DecodeError`."""
+        if not came <= letter.due <= came + self._rules.held_rounds or came < self.begins:
+            raise DecodeError("a letter is kept that was not taken")
+        if len(self._waiting) >= MAX_LETTERS_WAITING:
+            raise DecodeError("more letters are kept than wait")
+        heapq.heappush(self._waiting, (letter.due, self._randomness(8), letter))
 
     def has_ended(self, now: int) -> bool:
         """Tell whether the daemon has been away for so long that its letters end."""
-        return now - self._last_there > self._patience
+        return now - self.last_there > self.patience
 
     def end_round(self, now: int, empty: Callable[[], bytes]) -> list[bytes]:
         """Return the five letters of the round that ends, in random order; none before the queue begins.

@@ -117,7 +117,7 @@ class CoveredNetwork:
         porter, second, third = (self._relays[one] for one in (chain.porter, chain.second, chain.third))
         waybill = Waybill.drawn(self.rules, second.relay, chain.third, self._draw)
         assert second.second is not None
-        second.second.show(waybill.sealed, self.round)
+        second.second.show(waybill.sealed, self.round, chain.porter)
         relays = LetterRelays(porter.relay, second.relay, third.relay, waybill)
         queue = PorterQueue(self.rules, self.round, self._draw)
         return CoveredDaemon(relays, LetterRounds(self.rules, self._draw), queue)
@@ -166,7 +166,7 @@ class CoveredNetwork:
             for sealed in daemon.queue.end_round(self.round, functools.partial(self._empty, daemon)):
                 passed[daemon.relays.porter.id] += 1
                 if not self._is_lost():
-                    second.take(sealed, self.round)
+                    second.take(sealed, self.round, daemon.relays.porter.id)
         self.passed.append(passed)
 
     def _pass_by_seconds(self) -> None:

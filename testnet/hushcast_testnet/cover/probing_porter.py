@@ -44,7 +44,7 @@ def _probed(width: int, is_key_known: bool, draw: Randomness) -> tuple[list[int]
     own = draw(1)[0] % width
     waybill = Waybill.drawn(_RULES, second, thirds[own].id, draw)
     desk = LetterSecond(_RULES, second.id, keys[1], [one.id for one in thirds], _NOW)
-    desk.show(waybill.sealed, _NOW)
+    desk.show(waybill.sealed, _NOW, porter.id)
     desks = {
         one.id: LetterThird(_RULES, one.id, key, _NOW) for one, key in zip(thirds, keys[2:], strict=True)
     }
@@ -53,7 +53,9 @@ def _probed(width: int, is_key_known: bool, draw: Randomness) -> tuple[list[int]
     for third in thirds:
         letter = seal_letter(_RULES, LetterRelays(porter, second, third, known), _NOW, b"a probe", draw)
         made.append(letter.receipt.number)
-        desk.take(open_letter(_RULES, Stage.PORTER, porter.id, keys[0], letter.sealed).inside, _NOW)
+        desk.take(
+            open_letter(_RULES, Stage.PORTER, porter.id, keys[0], letter.sealed).inside, _NOW, porter.id
+        )
     for onward, marked in desk.end_round(_NOW, draw):
         desks[onward].take(marked, _NOW)
     shown = {

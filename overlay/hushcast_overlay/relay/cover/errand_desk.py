@@ -1,0 +1,133 @@
+"""A third's part: it drops the messages in letters as a publisher does, and lists what it dealt with."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+import trio
+
+from hushcast_overlay.relay.cover.cover_means import CoverMeans
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.cover.cover_frames import CoverList, CoverMarked
+from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.letter_batch import MAX_LETTERS_HELD
+from hushcast_protocol.cover.letter_contents import LetterFind
+from hushcast_protocol.cover.letter_second import MarkedLetter
+from hushcast_protocol.cover.letter_third import LetterThird
+from hushcast_protocol.cover.receipt_list import ReceiptList
+from hushcast_protocol.overlay.letter_errands import read_errand
+
+MAX_ERRANDS = 4_096  # messages that wait to be dropped; 12 MB: what is over is lost, and goes anew
+ERRANDS_AT_ONCE = 16  # messages that are being dropped; each takes two circuits
+_CONFIRMED = 2  # origins that have a message when it is listed
+
+
+class _Receipts:
+    """Hears which origins have a message; implements `Handover`."""
+
+    def __init__(self) -> None:
+        self.origins: set[bytes] = set()
+
+    def note_try(self, taker: bytes) -> None:
+        pass
+
+    def note_receipt(self, taker: bytes) -> None:
+        self.origins.add(taker)
+
+    def note_failure(self, reason: str) -> None:
+        pass
+
+
+class ErrandDesk:
+    """One relay as a third."""
+
+    def __init__(self, rules: CoverRules, means: CoverMeans) -> None:
+        self._rules = rules
+        self._means = means
+        self._env = means.context.env
+        self._counters = means.context.counters
+        first = self._now + 1
+        self._machine = LetterThird(rules, means.relay, means.identity.parcel_key, first)
+        self._receipts = ReceiptList(self._env.randomness)
+        self._came: Counter[RelayId] = Counter()  # letters of each second since the last round
+        self._errands: deque[tuple[bytes, Message]] = deque()
+        self._more = trio.Event()
+
+    @property
+    def _now(self) -> int:
+        return self._rules.round_at(self._env.now())
+
+    def take(self, frame: CoverMarked, second: RelayId) -> None:
+        """Take a second's letters.
+
+        Raises `DecodeError` where it sends more than all its waybills have. What does not open is no fault of
+        a second.
+        """
+        if not self._means.covers.is_second(second):
+            self._counters.add("letters_refused", len(frame.letters))
+            return
+        self._came[second] += len(frame.letters)
+        if self._came[second] > MAX_LETTERS_HELD:
+            raise DecodeError("a second passes more letters than its waybills have")
+        for one in frame.letters:
+            try:
+                self._machine.take(MarkedLetter(frame.round, one.mark, one.content), self._now)
+            except (PeerError, Refusal):
+                self._counters.add("letters_refused")
+
+    async def run(self) -> None:
+        """Deal with the letters of each round a while after its end, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for _ in range(ERRANDS_AT_ONCE):
+                nursery.start_soon(self._drop_all)
+            while True:
+                now = self._now
+                if self._rules.dealt_at(now - 1) > self._env.now():
+                    now -= 1
+                await self._env.sleep_until(self._rules.dealt_at(now))
+                if self._means.covers.is_third(self._means.relay):
+                    nursery.start_soon(self._send_list, self.end_round(now))
+
+    def end_round(self, now: int) -> CoverList:
+        """Deal with the letters of a round, and return the list of it."""
+        self._came.clear()
+        for content in self._machine.end_round(now, self._env.randomness):
+            if content.body is not None:
+                self._take_errand(content, content.body)
+            elif content.is_listed:
+                self._receipts.note(content.receipt.number)
+        return CoverList(now, self._receipts.end_round())
+
+    def _take_errand(self, content: LetterFind, body: bytes) -> None:
+        try:
+            errand = read_errand(body)
+        except PeerError:
+            self._counters.add("letters_refused")
+            return
+        if errand.message.day not in self._means.shards.calendar.open_days(self._env.now()):
+            self._counters.add("refused_day")
+            return
+        if len(self._errands) >= MAX_ERRANDS:
+            self._counters.add("refused_quota")
+            return
+        self._errands.append((content.receipt.number, errand.message))
+        self._more.set()
+        self._more = trio.Event()
+
+    async def _send_list(self, listed: CoverList) -> None:
+        await self._means.sends.send({second: [listed] for second in self._means.covers.seconds()})
+
+    async def _drop_all(self) -> None:
+        while True:
+            while not self._errands:
+                await self._more.wait()
+            number, message = self._errands.popleft()
+            receipts = _Receipts()
+            try:
+                await self._means.drop(message, receipts)
+            except Refusal:
+                continue  # there is nobody to drop at
+            if len(receipts.origins) >= _CONFIRMED:
+                self._receipts.note(number)

@@ -1,0 +1,162 @@
+"""A porter: takes its daemons' letters, and passes five a round for each, whether it is there or not."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import trio
+
+from hushcast_overlay.relay.cover.cover_means import CoverMeans
+from hushcast_overlay.relay.cover.places import Place, Places
+from hushcast_overlay.relay.cover.porter_records import MAX_PLACES
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.proof_of_work import inside
+from hushcast_protocol.base.roster import Relay
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.cover.cover_frames import (
+    BLOCKS_A_ROUND,
+    CoverBlocks,
+    CoverLetters,
+    CoverListed,
+    CoverPassed,
+    CoverPlace,
+    CoverPlaced,
+    CoverWaybill,
+    PlaceRefusal,
+    placed_in,
+)
+from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.letters import empty_letter
+from hushcast_protocol.cover.receipt_list import BLOCK
+from hushcast_protocol.overlay.frame_directions import BetweenCover, FromCovered
+from hushcast_runtime.storage.store import Change
+from hushcast_runtime.transports.channel import Channel
+
+SILENT_FOR = 3  # rounds without letters after which a link ends: its daemon opens another when it is there
+
+
+class Porter:
+    """One relay as a porter."""
+
+    def __init__(self, rules: CoverRules, means: CoverMeans) -> None:
+        self._rules = rules
+        self._means = means
+        self._env = means.context.env
+        self._store = means.context.store
+        self._counters = means.context.counters
+        self.places = Places(rules, means.identity, means.context)
+
+    def fullness(self) -> float:
+        """Return the share (0 to 1) of the places that are taken."""
+        return len(self.places) / MAX_PLACES
+
+    def admit(self, frame: CoverPlace) -> PlaceRefusal | None:
+        """Give a daemon its place, unless it has one; return why it gets none."""
+        if self.places.find(_name(frame)) is not None:
+            return None
+        if frame.second == self._means.relay or not self._means.covers.is_second(frame.second):
+            return "list"
+        if (refused := self._means.admission.refusal(frame)) is not None:
+            return refused
+        try:
+            self.places.take(_name(frame), frame.second, frame.waybill)
+        except Refusal:
+            return "quota"
+        return None
+
+    async def serve(self, channel: Channel[FromCovered], frame: CoverPlace) -> None:
+        """Take the letters of a daemon that was admitted, until its link ends; an older one ends.
+
+        Raises a `PeerError` or `TransportError`.
+        """
+        place = self.places.find(_name(frame))
+        assert place is not None
+        if place.link is not None:
+            place.link.cancel()
+        place.link = scope = trio.CancelScope()
+        try:
+            with scope:
+                await channel.send(CoverPlaced(None, place.queue.begins))
+                while True:
+                    scope.deadline = trio.current_time() + SILENT_FOR * self._rules.round_seconds
+                    await self._answer(place, channel, await channel.first())
+        finally:
+            if place.link is scope:
+                place.link = None
+
+    async def _answer(self, place: Place, channel: Channel[FromCovered], frame: CoverLetters) -> None:
+        self.places.hand_in(place, frame)
+        for round_ in place.blocks.asked_for(frame.since, frame.round):
+            listed, block = await self.places.block(place, round_) or (round_, self._env.randomness(BLOCK))
+            others = [self._env.randomness(BLOCK) for _ in range(BLOCKS_A_ROUND - 1)]
+            await channel.send(CoverBlocks(round_, listed, (*others, block)))
+
+    def take_list(self, frame: CoverListed, second: RelayId) -> None:
+        """Take a list for a daemon; raise `DecodeError` where a second hands in more than one a round."""
+        if (place := self.places.of_waybill(frame.waybill, second)) is None:
+            self._counters.add("letters_refused")  # of a place that has just ended
+            return
+        place.blocks.take(frame.round, frame.sealed)
+
+    async def run(self) -> None:
+        """Pass letters at the end of each round, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            now = self._rules.round_at(self._env.now())
+            while True:
+                await self._env.sleep_until(self._rules.end_of(now))
+                nursery.start_soon(self._send, now, await self.end_round(now))
+                now = max(now + 1, self._rules.round_at(self._env.now()))
+
+    async def end_round(self, now: int) -> dict[RelayId, list[tuple[Place, CoverPassed]]]:
+        """Return what is passed to which second; what was passed is forgotten durably before anything is.
+
+        So no letter passes twice: what a kill loses goes anew.
+        """
+        passed: dict[RelayId, list[tuple[Place, CoverPassed]]] = {}
+        changes: list[Change] = []
+        for place in self._env.sample(list(self.places), len(self.places)):
+            await trio.lowlevel.checkpoint()
+            if place.queue.has_ended(now):
+                changes += self.places.end(place)
+                continue
+            changes += self.places.close_round(place, now)
+            if (second := self._means.shards.relay(place.second)) is None:
+                continue  # it is in no roster, and not to be reached
+            empty = partial(empty_letter, self._rules, second, place.waybill_name, now, self._env.randomness)
+            if letters := place.queue.end_round(now, empty):
+                frame = CoverPassed(now, place.waybill_name, tuple(letters))
+                passed.setdefault(second.id, []).append((place, frame))
+                self._counters.add("letters_passed", len(letters))
+        await self._store.write(*changes)
+        return passed
+
+    async def _send(self, now: int, passed: dict[RelayId, list[tuple[Place, CoverPassed]]]) -> None:
+        frames: dict[RelayId, list[BetweenCover]] = {}
+        showing: dict[RelayId, list[Place]] = {}
+        for second, letters in passed.items():
+            relay = self._means.shards.relay(second)
+            said = frames.setdefault(second, [])
+            for place, frame in letters:
+                if relay is not None and self._is_to_be_shown(place, now):
+                    said.append(await self._waybill(place, relay))
+                    showing.setdefault(second, []).append(place)
+                said.append(frame)
+        for second in await self._means.sends.send(frames):
+            for place in showing.get(second, ()):
+                place.shown = now
+
+    def _is_to_be_shown(self, place: Place, now: int) -> bool:
+        return place.shown is None or now - place.shown >= self._rules.held_rounds
+
+    async def _waybill(self, place: Place, second: Relay) -> CoverWaybill:
+        frame = CoverWaybill(place.waybill, None)
+        if not second.difficulty:
+            return frame
+        asked = inside(second.difficulty, 1)
+        return CoverWaybill(place.waybill, await self._means.connector.mint(second, placed_in(frame), asked))
+
+
+def _name(frame: CoverPlace) -> bytes:
+    """Return what a place is kept by: its secret is nowhere on disk."""
+    return digest(Domain.COVER_PLACE, frame.place)

@@ -1,0 +1,117 @@
+"""A porter's records: its places, the letters that wait in them, and the lists for daemons that are away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+
+from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.hashes import DIGEST
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
+from hushcast_protocol.base.wire import Counter, RelayId, encode
+from hushcast_protocol.cover.letters import LETTER
+from hushcast_protocol.cover.porter_blocks import MAX_BLOCKS_KEPT
+from hushcast_protocol.cover.porter_queue import MAX_LETTERS_WAITING
+from hushcast_protocol.cover.receipt_list import BLOCK
+from hushcast_protocol.cover.waybills import WAYBILL
+from hushcast_runtime.storage.recovery import number, restore, sized
+from hushcast_runtime.storage.store import Change, Store, record_reader
+
+MAX_PLACES = 64  # daemons of one porter; 280 MB. Twenty are the mean at 10,000 daemons and 500 relays
+
+_PLACE = RecordKind(
+    "cover-place",
+    StateOwner.RELAY,
+    holds="the daemons that it is the porter of: their waybills, when their letters begin, their last round",
+    lifetime="two to four days without the daemon",
+    bound=f"{MAX_PLACES}",
+)
+_LETTER = RecordKind(
+    "cover-letter",
+    StateOwner.RELAY,
+    holds="letters that wait for their rounds at their porter, sealed as they came",
+    lifetime="until the end of the round in which they are due, within a day",
+    bound=f"{MAX_LETTERS_WAITING} of each daemon, 2.5 MB",
+)
+_BLOCK = RecordKind(
+    "cover-block",
+    StateOwner.RELAY,
+    holds="lists of receipts for its daemons, sealed to them",
+    lifetime="three days",
+    bound=f"{MAX_BLOCKS_KEPT} of each daemon, 1.8 MB",
+)
+_ROUND = 8  # bytes
+_INDEX = 1  # byte: which letter of a round
+_READ_AT_ONCE = 64  # records of 4 KiB; letters are opened, 10 ms of them
+
+
+class PlaceRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A place as it lies in the store."""
+
+    second: RelayId
+    waybill: Annotated[bytes, msgspec.Meta(min_length=WAYBILL, max_length=WAYBILL)]
+    begins: Counter
+    patience: Counter
+    last_there: Counter
+
+
+_decode = record_reader(PlaceRecord, "place")
+
+
+def place_change(place: bytes, record: PlaceRecord | None) -> Change:
+    """Return the change that keeps a place, or forgets it."""
+    return Change(_PLACE, place, None if record is None else encode(record))
+
+
+def letter_key(place: bytes, came: int, index: int) -> bytes:
+    """Return the key of a letter, by the round in which it came and its place among those of the round."""
+    return place + came.to_bytes(_ROUND, "big") + bytes([index])
+
+
+def letter_change(key: bytes, sealed: bytes | None) -> Change:
+    """Return the change that keeps a letter as it came, or forgets it."""
+    return Change(_LETTER, key, sealed)
+
+
+def block_change(place: bytes, round_: int, block: tuple[int, bytes] | None) -> Change:
+    """Return the change that keeps the list which a round's blocks have, or forgets it."""
+    value = None if block is None else block[0].to_bytes(_ROUND, "big") + block[1]
+    return Change(_BLOCK, place + round_.to_bytes(_ROUND, "big"), value)
+
+
+async def kept_block(store: Store, place: bytes, round_: int) -> tuple[int, bytes] | None:
+    """Return the list that a round's blocks have, and of which round it is; `None`: it has none."""
+    records = await store.scan(_BLOCK, place + round_.to_bytes(_ROUND, "big"))
+    return _block(records[0][1]) if records else None
+
+
+async def load_places(
+    store: Store,
+    take_place: Callable[[bytes, PlaceRecord], None],
+    take_letter: Callable[[bytes, int, bytes, bytes], None],
+    take_block: Callable[[bytes, int], None],
+) -> None:
+    """Read back all places, and then what is kept for them; what takes raises sets a record aside."""
+    await restore(store, _PLACE, lambda key, value: take_place(sized(key, DIGEST), _decode(value)))
+
+    def letter(key: bytes, value: bytes) -> None:
+        sized(key, DIGEST + _ROUND + _INDEX)
+        came = number(key[DIGEST : DIGEST + _ROUND])
+        take_letter(key[:DIGEST], came, key, sized(value, LETTER))
+
+    def block(key: bytes, value: bytes) -> None:
+        sized(key, DIGEST + _ROUND)
+        _block(value)
+        take_block(key[:DIGEST], number(key[DIGEST:]))
+
+    await restore(store, _LETTER, letter, at_once=_READ_AT_ONCE)
+    await restore(store, _BLOCK, block, at_once=_READ_AT_ONCE)
+
+
+def _block(value: bytes) -> tuple[int, bytes]:
+    listed, sealed = value[:_ROUND], value[_ROUND:]
+    if len(sealed) != BLOCK:
+        raise DecodeError("a list is kept of another size")
+    return number(listed), sealed

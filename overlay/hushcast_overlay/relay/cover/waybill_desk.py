@@ -1,0 +1,192 @@
+"""A second's part: it takes waybills and letters of porters, and hands lists of thirds down to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+import trio
+
+from hushcast_overlay.relay.cover.cover_means import CoverMeans
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.base.hashes import LABEL
+from hushcast_protocol.base.proof_of_work import ProofOfWorkCheck, inside
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
+from hushcast_protocol.base.wire import RelayId, encode
+from hushcast_protocol.cover.cover_frames import (
+    MARKED_AT_ONCE,
+    CoverList,
+    CoverListed,
+    CoverMarked,
+    CoverPassed,
+    CoverWaybill,
+    MarkedContent,
+    placed_in,
+)
+from hushcast_protocol.cover.cover_rules import LATE_FOR, CoverRules
+from hushcast_protocol.cover.letter_second import MAX_WAYBILLS, LetterSecond, MarkedLetter
+from hushcast_protocol.cover.waybills import WAYBILL, waybill_name
+from hushcast_protocol.overlay.frame_directions import BetweenCover
+from hushcast_runtime.storage.recovery import restore, sized
+from hushcast_runtime.storage.store import Change, record_reader
+
+_SEALED_AT_ONCE = 256  # lists of 4 KiB that one step seals, some 5 ms
+
+_WAYBILL = RecordKind(
+    "cover-waybill",
+    StateOwner.RELAY,
+    holds="waybills that porters have shown it as a second, sealed as they came, and by which porter",
+    lifetime="until no letter has named it for a day",
+    bound=f"{MAX_WAYBILLS:,}, 800 KB",
+)
+
+
+class _KeptWaybill(msgspec.Struct, frozen=True, array_like=True):
+    porter: RelayId
+    sealed: Annotated[bytes, msgspec.Meta(min_length=WAYBILL, max_length=WAYBILL)]
+
+
+_decode = record_reader(_KeptWaybill, "waybill")
+
+
+class _ThirdsOfLists:
+    """The thirds of the lists held, as the machine asks for them."""
+
+    def __init__(self, means: CoverMeans) -> None:
+        self._covers = means.covers
+
+    def __contains__(self, relay: object) -> bool:
+        return isinstance(relay, bytes) and self._covers.is_third(relay)
+
+
+class WaybillDesk:
+    """One relay as a second."""
+
+    def __init__(self, rules: CoverRules, means: CoverMeans) -> None:
+        self._rules = rules
+        self._means = means
+        self._env = means.context.env
+        self._store = means.context.store
+        self._counters = means.context.counters
+        self._stamps = ProofOfWorkCheck(means.relay)
+        key, first = means.identity.parcel_key, self._now + 1
+        self._machine = LetterSecond(rules, means.relay, key, _ThirdsOfLists(means), first)
+        self._kept: set[bytes] = set()  # names of the waybills on disk
+        self._passed: dict[bytes, int] = {}  # the last round whose letters came, by waybill
+        self._listed: dict[RelayId, int] = {}  # the last round whose list came, by third
+
+    @property
+    def _now(self) -> int:
+        return self._rules.round_at(self._env.now())
+
+    async def load(self) -> None:
+        """Read back waybills, judged as when they came."""
+        await restore(self._store, _WAYBILL, self._take_up, at_once=_SEALED_AT_ONCE)
+
+    def _take_up(self, key: bytes, value: bytes) -> None:
+        kept = _decode(value)
+        if waybill_name(kept.sealed) != sized(key, LABEL):
+            raise DecodeError("a waybill is kept under another's name")
+        try:
+            self._machine.show(kept.sealed, self._now, kept.porter)
+        except Refusal:  # its third has left the list: its daemon finds so, and draws another pair
+            self._store.write_soon(Change(_WAYBILL, key, None))
+        else:
+            self._kept.add(key)
+
+    def show(self, frame: CoverWaybill, porter: RelayId) -> None:
+        """Take a porter's waybill; a new one is paid for where this relay asks for stamps. Durable soon."""
+        asked = inside(self._means.shards.least_price(self._means.relay), 1)
+        epoch = self._means.shards.calendar.epoch(self._env.now())
+        is_known = waybill_name(frame.waybill) in self._kept
+        if not is_known and not self._stamps.spend(frame.stamp, placed_in(frame), epoch, asked):
+            self._counters.add("refused_stamp")
+            return
+        try:
+            waybill = self._machine.show(frame.waybill, self._now, porter)
+        except Refusal:
+            self._counters.add("refused_quota")
+        except PeerError:  # its daemon's doing: the porter cannot read it
+            self._counters.add("letters_refused")
+        else:
+            if waybill is not None:
+                self._kept.add(waybill.name)
+                kept = encode(_KeptWaybill(porter, frame.waybill))
+                self._store.write_soon(Change(_WAYBILL, waybill.name, kept))
+
+    def take(self, frame: CoverPassed, porter: RelayId) -> None:
+        """Take the five letters of a waybill and round.
+
+        Raises `DecodeError` where a porter sends more. What does not open is its daemon's doing.
+        """
+        if not self._machine.is_shown(frame.waybill, porter):
+            self._counters.add("letters_refused", len(frame.letters))
+            return
+        least = self._passed.get(frame.waybill, self._now - LATE_FOR)
+        if not least < frame.round <= self._now + 1:
+            raise DecodeError("a porter passes more letters than a round has")
+        self._passed[frame.waybill] = frame.round
+        for sealed in frame.letters:
+            try:
+                self._machine.take(sealed, self._now, porter)
+            except (PeerError, Refusal):
+                self._counters.add("letters_refused")
+
+    async def run(self) -> None:
+        """Pass letters on a while after the end of each round, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                now = self._now
+                if self._rules.passed_at(now - 1) > self._env.now():
+                    now -= 1
+                await self._env.sleep_until(self._rules.passed_at(now))
+                nursery.start_soon(self._means.sends.send, await self.end_round(now))
+
+    async def end_round(self, now: int) -> dict[RelayId, list[BetweenCover]]:
+        """Return what is passed to which third, of letters that are due in one round each frame."""
+        passed = self._machine.end_round(now, self._env.randomness)
+        known = set(self._machine.names())
+        gone, self._kept = self._kept - known, self._kept & known
+        self._passed = {name: last for name, last in self._passed.items() if name in known}
+        self._store.write_soon(*[Change(_WAYBILL, name, None) for name in gone])
+        self._counters.add("letters_passed", len(passed))
+        frames: dict[RelayId, list[BetweenCover]] = {}
+        for third, due, letters in _sorted_out(passed):
+            for begin in range(0, len(letters), MARKED_AT_ONCE):
+                await trio.lowlevel.checkpoint()
+                content = [MarkedContent(one.mark, one.inside) for one in letters[begin:][:MARKED_AT_ONCE]]
+                frames.setdefault(third, []).append(CoverMarked(due, tuple(content)))
+        return frames
+
+    def take_list(self, frame: CoverList, third: RelayId) -> None:
+        """Take a third's list, and hand it down to all of its daemons' porters.
+
+        Raises `DecodeError` where a third sends more than one a round.
+        """
+        if not self._means.covers.is_third(third):
+            self._counters.add("letters_refused")
+            return
+        if not self._listed.get(third, self._now - LATE_FOR) < frame.round <= self._now + 1:
+            raise DecodeError("a third sends more lists than one a round")
+        self._listed[third] = frame.round
+        self._means.context.spawn(self._hand_down, frame, third)
+
+    async def _hand_down(self, frame: CoverList, third: RelayId) -> None:
+        frames: dict[RelayId, list[BetweenCover]] = {}
+        for count, (porter, waybill) in enumerate(self._machine.shown_for(third)):
+            if count % _SEALED_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+            sealed = waybill.sealed_list(frame.round, frame.listed)
+            frames.setdefault(porter, []).append(CoverListed(frame.round, waybill.name, sealed))
+        await self._means.sends.send(frames)
+
+
+def _sorted_out(
+    passed: Iterable[tuple[RelayId, MarkedLetter]],
+) -> Iterable[tuple[RelayId, int, list[MarkedLetter]]]:
+    """Return letters by third and by the round in which they are due, else in their order."""
+    found: dict[tuple[RelayId, int], list[MarkedLetter]] = {}
+    for third, letter in passed:
+        found.setdefault((third, letter.due), []).append(letter)
+    return [(third, due, letters) for (third, due), letters in found.items()]

@@ -1,0 +1,241 @@
+"""Somebody hands in more letters, waybills, lists or places than a round has, to fill or slow a relay.
+
+Daemons, porters, seconds and thirds may each be hostile. Who says more than its part loses its link; what a
+daemon sealed so that it opens for nobody costs no relay its link to an honest one.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import trio
+from lettered_network import LetterDaemon, desks_of, lettered_network
+from small_network import small_network
+from steps import one_step
+
+from hushcast_overlay.relay.cover import errand_desk, places
+from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.cover import letter_batch, letter_second
+from hushcast_protocol.cover.cover_frames import (
+    MARKED_AT_ONCE,
+    CoverLetters,
+    CoverList,
+    CoverListed,
+    CoverMarked,
+    CoverPassed,
+    CoverPlace,
+    CoverPlaced,
+    CoverWaybill,
+    MarkedContent,
+)
+from hushcast_protocol.cover.cover_rules import LATE_FOR, PASSED_A_ROUND
+from hushcast_protocol.cover.letter_contents import CONTENT
+from hushcast_protocol.cover.letters import Stage, empty_letter, size_at
+from hushcast_protocol.cover.receipt_list import BLOCK, LIST
+from hushcast_protocol.cover.waybills import WAYBILL, Waybill
+from hushcast_protocol.overlay.frames import OverlayFrame
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel
+
+
+async def is_ended(channel: Channel[OverlayFrame]) -> bool:
+    """Whether the other end closes a link, whatever it says before."""
+    with trio.move_on_after(10) as waiting, suppress(TransportError, PeerError):
+        while await channel.receive():
+            pass
+    return not waiting.cancelled_caught
+
+
+def five(daemon: LetterDaemon, due: int) -> tuple[bytes, ...]:
+    """A porter's empty letters."""
+    way = daemon.relays
+    return tuple(
+        empty_letter(daemon.rules, way.second, way.waybill.name, due, daemon.draw)
+        for _ in range(PASSED_A_ROUND)
+    )
+
+
+async def test_a_daemon_that_hands_in_twice_a_round_loses_its_link() -> None:
+    async with lettered_network() as net:
+        daemon = LetterDaemon(net)
+        channel = await daemon.knock()
+        now = daemon.now
+        letters = tuple(one.sealed for one in daemon.letters.letters(now, daemon.seal))
+        await channel.send(CoverLetters(now, now, letters))
+        await channel.send(CoverLetters(now, now, letters))
+        assert await is_ended(channel)
+        channel = await daemon.knock()
+        assert daemon.placed is not None
+        assert daemon.placed.refused is None
+        await channel.send(CoverLetters(now + 2, now, letters))
+        assert await is_ended(channel)
+        other = LetterDaemon(net)
+        foreign = tuple(one.sealed for one in other.letters.letters(daemon.now, other.seal))
+        while other.chain.porter == daemon.chain.porter:
+            other = LetterDaemon(net)
+            foreign = tuple(one.sealed for one in other.letters.letters(daemon.now, other.seal))
+        channel = await daemon.knock()
+        await channel.send(CoverLetters(daemon.now + 1, now, foreign))
+        assert await is_ended(channel)
+
+
+async def test_a_second_link_of_a_place_ends_the_first_and_a_new_place_needs_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with lettered_network() as net:
+        monkeypatch.setattr(places, "MAX_PLACES", 1)
+        daemon = LetterDaemon(net)
+        first = await daemon.knock()
+        second = await daemon.knock()
+        assert await is_ended(first)
+        third: Channel[Any] = await net.knock(daemon.porter)
+        await third.send(LetterDaemon(net).opening())
+        answer = await third.one(60)
+        assert isinstance(answer, CoverPlaced)
+        assert answer.refused in ("quota", "list")
+        await second.aclose()
+
+
+async def test_a_place_with_a_second_that_is_on_no_list_is_refused() -> None:
+    async with lettered_network() as net:
+        daemon = LetterDaemon(net)
+        channel: Channel[Any] = await net.knock(daemon.porter)
+        opening = daemon.opening()
+        await channel.send(type(opening)(opening.place, daemon.chain.third, opening.waybill, None))
+        assert await channel.one(60) == CoverPlaced("list", 0)
+
+
+async def test_a_porter_that_passes_more_than_a_round_has_loses_its_link() -> None:
+    async with lettered_network() as net:
+        daemon = LetterDaemon(net)
+        desk, porter = desks_of(daemon.second).second, daemon.chain.porter
+        name = daemon.relays.waybill.name
+        now = daemon.now
+        desk.take(CoverPassed(now, name, five(daemon, now)), porter)
+        assert daemon.second.count("letters_refused") == PASSED_A_ROUND, "the waybill was not shown"
+        desk.show(CoverWaybill(daemon.relays.waybill.sealed, None), porter)
+        desk.take(CoverPassed(now + 1, name, five(daemon, now + 1)), porter)
+        for again in (now + 1, now, now - LATE_FOR, now + 3):
+            with pytest.raises(DecodeError):
+                desk.take(CoverPassed(again, name, five(daemon, now)), porter)
+        assert len(desk._kept) == 1
+
+
+async def test_letters_that_a_porter_passes_again_go_no_further() -> None:
+    async with lettered_network() as net:
+        daemon = LetterDaemon(net)
+        desk, porter = desks_of(daemon.second).second, daemon.chain.porter
+        desk.show(CoverWaybill(daemon.relays.waybill.sealed, None), porter)
+        now = daemon.now + 1
+        letters = five(daemon, now)
+        for later in range(3):
+            await net.sleep_until(daemon.rules.end_of(now - 1 + later) + 1)
+            desk.take(CoverPassed(now + later, daemon.relays.waybill.name, letters), porter)
+        assert daemon.second.count("letters_refused") == 2 * PASSED_A_ROUND
+        assert daemon.second.count("letters_passed") == PASSED_A_ROUND
+
+
+async def test_a_porter_has_so_many_waybills_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with lettered_network() as net:
+        monkeypatch.setattr(letter_second, "MAX_WAYBILLS_OF_PORTER", 3)
+        monkeypatch.setattr(letter_second, "MAX_WAYBILLS", 5)
+        daemon = LetterDaemon(net)
+        desk = desks_of(daemon.second).second
+        for porter in (b"p" * 32, b"q" * 32):
+            for _ in range(5):
+                waybill = Waybill.drawn(daemon.rules, daemon.relays.second, daemon.chain.third, daemon.draw)
+                desk.show(CoverWaybill(waybill.sealed, None), porter)
+        assert sorted(one.porter[:1] for one in desk._machine._shown.values()) == [b"p"] * 3 + [b"q"] * 2
+        desk.show(CoverWaybill(daemon.draw(WAYBILL), None), b"r" * 32)
+        assert daemon.second.count("refused_quota") == 6
+
+
+async def test_what_a_daemon_sealed_badly_costs_no_honest_relay_its_link() -> None:
+    async with lettered_network() as net:
+        daemon = LetterDaemon(net)
+        second, third = desks_of(daemon.second).second, desks_of(daemon.third).third
+        second.show(CoverWaybill(daemon.relays.waybill.sealed, None), daemon.chain.porter)
+        now, name = daemon.now + 1, daemon.relays.waybill.name
+        odd = [daemon.draw(size_at(Stage.SECOND)), *five(daemon, now)]
+        second.take(CoverPassed(now, name, (odd[0], odd[0], odd[1], odd[1], odd[2])), daemon.chain.porter)
+        assert daemon.second.count("letters_refused") >= 3
+        point = bytes(32) + daemon.draw(CONTENT - 32)
+        third.take(CoverMarked(now, (MarkedContent(daemon.draw(32), point),) * 2), daemon.chain.second)
+        assert daemon.third.count("letters_refused") == 2
+        third.take(CoverMarked(now, (MarkedContent(daemon.draw(32), point),)), daemon.chain.porter)
+        assert daemon.third.count("letters_refused") == 3, "it takes letters from seconds alone"
+
+
+async def test_a_second_that_passes_more_than_its_waybills_have_loses_its_link(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with lettered_network() as net:
+        monkeypatch.setattr(errand_desk, "MAX_LETTERS_HELD", 2 * MARKED_AT_ONCE)
+        daemon = LetterDaemon(net)
+        desk, now = desks_of(daemon.third).third, daemon.now + 1
+
+        def frame() -> CoverMarked:
+            made = tuple(MarkedContent(daemon.draw(32), daemon.draw(CONTENT)) for _ in range(MARKED_AT_ONCE))
+            return CoverMarked(now, made)
+
+        desk.take(frame(), daemon.chain.second)
+        desk.take(frame(), daemon.chain.second)
+        with pytest.raises(DecodeError):
+            desk.take(frame(), daemon.chain.second)
+
+
+async def test_a_third_lists_once_a_round_and_a_second_hands_down_as_often() -> None:
+    async with lettered_network() as net:
+        daemon = LetterDaemon(net)
+        desk, now = desks_of(daemon.second).second, daemon.now
+        listed = CoverList(now, daemon.draw(LIST))
+        desk.take_list(listed, daemon.chain.third)
+        desk.take_list(listed, daemon.chain.porter)  # on no list, or a third with a list of its own
+        for again in (now, now - 1, now + 2):
+            with pytest.raises(DecodeError):
+                desk.take_list(CoverList(again, listed.listed), daemon.chain.third)
+        channel = await daemon.knock()
+        porter, name = desks_of(daemon.porter).porter, daemon.relays.waybill.name
+        porter.take_list(CoverListed(now, name, daemon.draw(BLOCK)), daemon.chain.third)
+        assert daemon.porter.count("letters_refused") == 1, "another than the second cannot hand down"
+        porter.take_list(CoverListed(now, name, daemon.draw(BLOCK)), daemon.chain.second)
+        with pytest.raises(DecodeError):
+            porter.take_list(CoverListed(now, name, daemon.draw(BLOCK)), daemon.chain.second)
+        await channel.aclose()
+
+
+async def test_no_step_takes_long_whatever_is_handed_in() -> None:
+    async with lettered_network() as net:
+        daemon = LetterDaemon(net)
+        desks = desks_of(daemon.third)
+        now = daemon.now + 1
+        made = tuple(MarkedContent(daemon.draw(32), daemon.draw(CONTENT)) for _ in range(MARKED_AT_ONCE))
+        with one_step():
+            desks.take(CoverMarked(now, made), daemon.chain.second)
+
+
+async def test_letters_that_wait_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with lettered_network() as net:
+        monkeypatch.setattr(letter_batch, "MAX_LETTERS_HELD", 3)
+        daemon = LetterDaemon(net)
+        desk = desks_of(daemon.second).second
+        desk.show(CoverWaybill(daemon.relays.waybill.sealed, None), daemon.chain.porter)
+        now = daemon.now + 1
+        desk.take(CoverPassed(now, daemon.relays.waybill.name, five(daemon, now)), daemon.chain.porter)
+        assert len(desk._machine._batch) <= 3
+
+
+async def test_a_relay_without_cover_gives_no_place_and_takes_no_word_of_it() -> None:
+    async with small_network(relays=3, clients=0) as net:
+        mole, other, _ = net.relays
+        channel: Channel[Any] = await net.knock(other)
+        await channel.send(CoverPlace(bytes(32), mole.id, bytes(WAYBILL), None))
+        assert await channel.one(60) == CoverPlaced("cover", 0)
+        assert mole.identity is not None
+        await mole.stop()
+        channel = await net.knock(other, us=mole.identity.seed)
+        await channel.send(CoverWaybill(bytes(WAYBILL), None))
+        assert await is_ended(channel)
+        assert other.count("refused_form") == 1

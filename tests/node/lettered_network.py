@@ -1,0 +1,173 @@
+"""A small network whose relays take letters, and a daemon with cover as its relays see one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from several_directories import Directories
+from small_network import ONE, Node, SmallNetwork, small_network, until
+
+from hushcast_overlay.relay.cover.cover_role import CoverDesks
+from hushcast_protocol.base.cover_terms import CoverTerms
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.cover.cover_chain import CoverChain
+from hushcast_protocol.cover.cover_frames import CoverBlocks, CoverLetters, CoverPlace, CoverPlaced
+from hushcast_protocol.cover.letter_rounds import LetterRounds
+from hushcast_protocol.cover.letters import LetterRelays, SealedLetter, seal_letter
+from hushcast_protocol.cover.network_cover import network_cover
+from hushcast_protocol.cover.receipt_list import listed_numbers
+from hushcast_protocol.cover.waybills import Waybill
+from hushcast_protocol.overlay.letter_errands import DropErrand, errand_body
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel
+
+ROUND = 60  # seconds
+EPOCH = 120  # seconds: a day has 48 rounds
+COVER = CoverTerms(ROUND, 4, 0)
+RELAYS = 12
+
+
+@asynccontextmanager
+async def lettered_network(cover: CoverTerms = COVER, **others: Any) -> AsyncIterator[SmallNetwork]:
+    """A network that is up and has cover; `others` as for `small_network`."""
+
+    def directory(network: SmallNetwork, first_roster: int) -> Directories:
+        return Directories(network, first_roster, 1, 1, cover=cover)
+
+    others = {"relays": RELAYS, "clients": 1, "epoch": EPOCH} | others
+    async with small_network(directory=directory, **others) as net:
+        if cover:
+            await until(lambda: all(role_of(node).desks for node in net.relays), what="all have a part")
+        yield net
+
+
+def role_of(node: Node) -> Any:
+    """A relay's part in cover."""
+    assert node.daemon.overlay.relay is not None
+    return node.daemon.overlay.relay.cover
+
+
+def desks_of(node: Node) -> CoverDesks:
+    """The same, where the network has cover."""
+    desks: CoverDesks | None = role_of(node).desks
+    assert desks is not None
+    return desks
+
+
+class LetterDaemon:
+    """A daemon with cover: it hands four letters in each round, and hears lists."""
+
+    def __init__(self, net: SmallNetwork) -> None:
+        self.net = net
+        self.draw = net.env.randomness
+        roster = net.relays[0].daemon.overlay.rosters.newest
+        assert roster is not None
+        cover = network_cover(roster)
+        self.rules = cover.rules
+        self.chain = CoverChain.drawn(roster.relays, cover.lists, cover.quarter, net.now, self.draw)
+        ways = (roster.relays[one] for one in (self.chain.porter, self.chain.second, self.chain.third))
+        porter, second, third = ways
+        waybill = Waybill.drawn(self.rules, second, third.id, self.draw)
+        self.relays = LetterRelays(porter, second, third, waybill)
+        self.letters = LetterRounds(self.rules, self.draw)
+        self.place = self.draw(32)
+        self.placed: CoverPlaced | None = None
+        self.blocks: list[CoverBlocks] = []
+        self.said = -1
+        self._scope = trio.CancelScope()
+
+    @property
+    def now(self) -> int:
+        """The round."""
+        return self.rules.round_at(self.net.now)
+
+    @property
+    def porter(self) -> Node:
+        return self.net.relay(self.chain.porter)
+
+    @property
+    def second(self) -> Node:
+        return self.net.relay(self.chain.second)
+
+    @property
+    def third(self) -> Node:
+        return self.net.relay(self.chain.third)
+
+    def publish(self, payload: bytes, is_held: bool = False) -> None:
+        message = self.net.composed(ONE, Content(payload))
+        self.letters.publish(errand_body(DropErrand(message)), self.now, is_held)
+
+    def come(self) -> None:
+        """Be there."""
+        self._scope = trio.CancelScope()
+        self.net.nursery.start_soon(self._live, self._scope)
+
+    def go(self) -> None:
+        """Be away."""
+        self._scope.cancel()
+
+    async def begun(self) -> None:
+        """Come, and wait until letters are passed."""
+        self.come()
+        await until(lambda: self.placed is not None, what="a place")
+        assert self.placed is not None
+        assert self.placed.refused is None
+        await self.net.sleep_until(self.rules.end_of(self.placed.begins))
+        self.letters = LetterRounds(self.rules, self.draw)  # loops of letters that were thrown away are none
+
+    async def begun_on_a_new_day(self) -> None:
+        """Have begun, and wait for a day: a message is dropped on its own."""
+        await self.begun()
+        day = self.net.calendar.day(self.net.now) + 1
+        await self.net.sleep_until(self.net.calendar.day_start(day) + 3 * ROUND)
+
+    def seal(self, due: int, body: bytes | None) -> SealedLetter:
+        return seal_letter(self.rules, self.relays, due, body, self.draw)
+
+    def opening(self) -> CoverPlace:
+        """What it says first."""
+        return CoverPlace(self.place, self.chain.second, self.relays.waybill.sealed, None)
+
+    async def knock(self) -> Channel[Any]:
+        """Open a link to the porter, and ask for the place."""
+        if not self.porter.is_up or not self.porter.daemon.ready:
+            raise TransportError("it is down")
+        channel: Channel[Any] = await self.net.knock(self.porter)
+        await channel.send(self.opening())
+        self.placed = await channel.one(60)
+        return channel
+
+    async def _live(self, scope: trio.CancelScope) -> None:
+        with scope:
+            while True:
+                try:
+                    await self._attend()
+                except (TransportError, PeerError):
+                    await trio.sleep(1)
+
+    async def _attend(self) -> None:
+        channel = await self.knock()
+        try:
+            while True:
+                now = self.now + (self.net.now % ROUND > ROUND / 2 or self.said >= self.now)
+                await self.net.sleep_until((now + 0.5) * ROUND)
+                self.said = now
+                letters = tuple(one.sealed for one in self.letters.letters(now, self.seal))
+                since = self.blocks[-1].round + 1 if self.blocks else now - 1
+                await channel.send(CoverLetters(now, since, letters))
+                while not self.blocks or self.blocks[-1].round < now - 1:
+                    self._take(await channel.one(60))
+        finally:
+            await channel.aclose()
+
+    def _take(self, blocks: CoverBlocks) -> None:
+        self.blocks.append(blocks)
+        try:
+            listed = self.relays.waybill.opened_list(blocks.listed, blocks.blocks[-1])
+        except PeerError:
+            return
+        self.letters.note_listed(listed_numbers(listed))

@@ -1,0 +1,135 @@
+"""Letters go through porter, second and third of a whole network, whoever is killed or away meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import trio
+from late_disk import LateDisk
+from lettered_network import ROUND, LetterDaemon, desks_of, lettered_network, role_of
+from small_network import Node, SmallNetwork, small_network, until
+
+from hushcast_overlay.relay.cover.errand_desk import ErrandDesk
+from hushcast_overlay.relay.cover.waybill_desk import WaybillDesk
+from hushcast_protocol.cover import porter_queue
+from hushcast_protocol.cover.cover_frames import CoverMarked, CoverPassed
+from hushcast_protocol.cover.cover_rules import PASSED_A_ROUND
+
+
+def passed_by_porters(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[bytes, int]]:
+    """Letters that seconds are handed from now on, by waybill and round."""
+    seen: Counter[tuple[bytes, int]] = Counter()
+    take = WaybillDesk.take
+
+    def taken(desk: Any, frame: CoverPassed, porter: bytes) -> None:
+        seen[frame.waybill, frame.round] += len(frame.letters)
+        take(desk, frame, porter)
+
+    monkeypatch.setattr(WaybillDesk, "take", taken)
+    return seen
+
+
+def marked_at_thirds(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
+    """What thirds are handed from now on, and how often."""
+    seen: Counter[bytes] = Counter()
+    take = ErrandDesk.take
+
+    def taken(desk: Any, frame: CoverMarked, second: bytes) -> None:
+        seen.update(one.content for one in frame.letters)
+        take(desk, frame, second)
+
+    monkeypatch.setattr(ErrandDesk, "take", taken)
+    return seen
+
+
+@pytest.mark.slow
+async def test_messages_in_letters_are_heard_and_listed_and_loops_come_back() -> None:
+    async with lettered_network() as net:
+        ear = await net.clients[0].listen()
+        daemon = LetterDaemon(net)
+        await daemon.begun_on_a_new_day()
+        for number in range(4):
+            daemon.publish(b"%d" % number, is_held=number == 3)
+        assert sorted(await ear.hears(3, 6 * ROUND)) == [b"0", b"1", b"2"]
+        await until(lambda: daemon.letters.waiting == 1, 4 * ROUND, "three are listed")
+        assert sorted(await ear.hears(4, 52 * ROUND)) == [b"0", b"1", b"2", b"3"]
+        await until(lambda: daemon.letters.waiting == 0, 6 * ROUND, "the held one is listed")
+        came_back = daemon.letters._came_back
+        assert sum(came_back) == len(came_back) > 0
+        assert net.count("letters_refused") == 0
+        assert {len(one.blocks) for one in daemon.blocks} == {4}
+        assert len({block for one in daemon.blocks for block in one.blocks}) == 4 * len(daemon.blocks)
+
+
+@pytest.mark.slow
+async def test_five_letters_pass_a_round_whether_the_daemon_is_there_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(porter_queue, "SERVED_DAYS", 1)
+    monkeypatch.setattr(porter_queue, "SERVED_MORE_DAYS", 1)
+    async with lettered_network() as net:
+        seen = passed_by_porters(monkeypatch)
+        daemon = LetterDaemon(net)
+        await daemon.begun()
+        first = daemon.now
+        await trio.sleep(10 * ROUND)
+        daemon.go()
+        await trio.sleep(30 * ROUND)
+        last = daemon.now - 1
+        heard = len(daemon.blocks)
+        assert set(seen.values()) == {PASSED_A_ROUND}
+        assert {round_ for _, round_ in seen} >= set(range(first, last))
+        daemon.come()
+        await until(lambda: len(daemon.blocks) >= heard + last - first - 12, 3 * ROUND, "all blocks at once")
+        assert [one.round for one in daemon.blocks] == list(range(daemon.blocks[0].round, daemon.said))
+        lists = [one for one in daemon.blocks if one.listed != one.round]
+        assert len(lists) > 0.9 * (last - first)
+        daemon.go()
+        porter = desks_of(daemon.porter).porter
+        (place,) = porter.places
+        await trio.sleep((place.queue.patience + 2) * ROUND)
+        assert not len(porter.places)
+        for kind in ("cover-place", "cover-letter", "cover-block"):
+            assert not await daemon.porter.store.scan(kind)
+
+
+@pytest.mark.slow
+async def test_nothing_passes_twice_and_nothing_is_lost_whoever_is_killed_when(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with lettered_network() as net:
+        ear = await net.clients[0].listen()
+        daemon = LetterDaemon(net)
+        await daemon.begun_on_a_new_day()
+        passed, marked = passed_by_porters(monkeypatch), marked_at_thirds(monkeypatch)
+        ways = [daemon.porter, daemon.second, daemon.third]
+        for node in ways:
+            await node.stop()
+            node.store = LateDisk(node.store, net.env)
+            await node.start()
+        sent = []
+        for number in range(12):
+            for _ in range(2):
+                sent.append(b"%d" % len(sent))
+                daemon.publish(sent[-1])
+            await trio.sleep(net.env.uniform(0.0, 3 * ROUND))
+            await _kill(net, ways[number % 3])
+        assert sorted(await ear.hears(len(sent), 40 * ROUND)) == sorted(sent)
+        await until(lambda: daemon.letters.waiting == 0, 12 * ROUND, "all are listed")
+        await trio.sleep(6 * ROUND)
+        assert sorted(ear.payloads) == sorted(sent)
+        assert max(passed.values()) == PASSED_A_ROUND
+        assert max(marked.values()) == 1
+
+
+async def _kill(net: SmallNetwork, victim: Node) -> None:
+    await victim.stop()
+    await trio.sleep(net.env.uniform(0.0, 5.0))
+    await victim.start()
+
+
+async def test_a_relay_of_a_network_without_cover_has_no_part_in_it() -> None:
+    async with small_network(relays=3, clients=0) as net:
+        assert [role_of(node).desks for node in net.relays] == [None] * 3
