@@ -201,7 +201,7 @@ def test_a_head_that_was_written_once_is_read_for_ever() -> None:
     authorities = members(3, 2, admission=admission)
     change = AuthorityChange(FIRST + 48, members(5, 3))
     told = head_told(NETWORK.id, FIRST, GENESIS, authorities, change, count=7)
-    *inside, _ = msgspec.msgpack.decode(told.inside)  # which told of no candidates then
+    *inside, _, _ = msgspec.msgpack.decode(told.inside)  # which told of no candidates, nor of cover, then
     body = encode(msgspec.structs.replace(told, inside=msgspec.msgpack.encode(inside)))
     assert encode(signed(body, FIRST)) == golden
     (found,) = decode_frame(encode(Heads((signed(body, FIRST),)))).heads
