@@ -39,6 +39,8 @@ from hushcast_protocol.overlay.frames import OverlayFrame
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
 
+pytestmark = pytest.mark.slow
+
 
 async def is_ended(channel: Channel[OverlayFrame]) -> bool:
     """Whether the other end closes a link, whatever it says before."""
@@ -85,7 +87,7 @@ async def test_a_second_link_of_a_place_ends_the_first_and_a_new_place_needs_roo
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with lettered_network() as net:
-        monkeypatch.setattr(places, "MAX_PLACES", 1)
+        monkeypatch.setattr(places, "MAX_PLACES", 2)  # of which one is for those who have paid
         daemon = LetterDaemon(net)
         first = await daemon.knock()
         second = await daemon.knock()
@@ -150,6 +152,11 @@ async def test_a_porter_has_so_many_waybills_and_no_others(monkeypatch: pytest.M
         assert sorted(one.porter[:1] for one in desk._machine._shown.values()) == [b"p"] * 3 + [b"q"] * 2
         desk.show(CoverWaybill(daemon.draw(WAYBILL), None), b"r" * 32)
         assert daemon.second.count("refused_quota") == 6
+        with one_step():
+            for _ in range(128):
+                desk.show(CoverWaybill(daemon.draw(WAYBILL), None), b"s" * 32)
+        with pytest.raises(DecodeError):
+            desk.show(CoverWaybill(daemon.draw(WAYBILL), None), b"s" * 32)
 
 
 async def test_what_a_daemon_sealed_badly_costs_no_honest_relay_its_link() -> None:
@@ -214,6 +221,15 @@ async def test_no_step_takes_long_whatever_is_handed_in() -> None:
         made = tuple(MarkedContent(daemon.draw(32), daemon.draw(CONTENT)) for _ in range(MARKED_AT_ONCE))
         with one_step():
             desks.take(CoverMarked(now, made), daemon.chain.second)
+    batch: letter_batch.LetterBatch[int] = letter_batch.LetterBatch(0)
+    for due in range(LATE_FOR + 1):
+        for number in range(letter_batch.MAX_LETTERS_REMEMBERED // (LATE_FOR + 1)):
+            batch._seen.setdefault(due, set()).add(bytes([due]) + number.to_bytes(31, "big"))
+    batch._held = list(range(letter_batch.MAX_LETTERS_HELD))
+    with one_step():
+        assert len(batch.end_round(LATE_FOR + 1, daemon.draw)) == letter_batch.MAX_LETTERS_HELD
+    with one_step():
+        batch.check_new(b"letter")
 
 
 async def test_letters_that_wait_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ class LetterBatch(Generic[T]):
         What came before a start is forgotten, and whoever sent it again would see where it comes out.
         """
         self._first = first
-        self._seen: dict[bytes, int] = {}
+        self._seen: dict[int, set[bytes]] = {}  # by the round in which they are due: they go together
         self._held: list[T] = []
 
     def __len__(self) -> int:
@@ -35,7 +35,7 @@ class LetterBatch(Generic[T]):
     def check_new(self, sealed: bytes) -> bytes:
         """Return the digest of a letter; raise `AuthenticationError` where it was taken before."""
         name = digest(Domain.LETTER, sealed)
-        if name in self._seen:
+        if any(name in seen for seen in self._seen.values()):
             raise AuthenticationError("a letter was seen before")
         return name
 
@@ -43,16 +43,17 @@ class LetterBatch(Generic[T]):
         """Raise `Refusal`: "day" where a letter is not due or too late, "quota" where too many came."""
         if due < self._first or not due <= now <= due + LATE_FOR:
             raise Refusal("day")
-        if len(self._seen) >= MAX_LETTERS_REMEMBERED or len(self._held) >= MAX_LETTERS_HELD:
+        remembered = sum(map(len, self._seen.values()))
+        if remembered >= MAX_LETTERS_REMEMBERED or len(self._held) >= MAX_LETTERS_HELD:
             raise Refusal("quota")
 
     def hold(self, name: bytes, due: int, letter: T) -> None:
         """Hold a letter that was checked until the end of the round."""
-        self._seen[name] = due + LATE_FOR
+        self._seen.setdefault(due, set()).add(name)
         self._held.append(letter)
 
     def end_round(self, now: int, randomness: Randomness) -> list[T]:
         """Return all letters of the round that ends, in random order; forget those too old to be taken."""
-        self._seen = {name: last for name, last in self._seen.items() if last >= now}
+        self._seen = {due: seen for due, seen in self._seen.items() if due + LATE_FOR >= now}
         passed, self._held = sample(randomness, self._held, len(self._held)), []
         return passed

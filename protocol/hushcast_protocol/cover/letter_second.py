@@ -52,6 +52,7 @@ class LetterSecond:
         self._key = key
         self._thirds = thirds
         self._shown: dict[bytes, _Shown] = {}
+        self._of_porter: Counter[RelayId] = Counter()
         self._batch: LetterBatch[tuple[RelayId, MarkedLetter]] = LetterBatch(first)
 
     def show(self, sealed: bytes, now: int, porter: RelayId) -> Waybill | None:
@@ -62,13 +63,13 @@ class LetterSecond:
         """
         if waybill_name(sealed) in self._shown:
             return None
-        of_porter = sum(one.porter == porter for one in self._shown.values())
-        if len(self._shown) >= MAX_WAYBILLS or of_porter >= MAX_WAYBILLS_OF_PORTER:
+        if len(self._shown) >= MAX_WAYBILLS or self._of_porter[porter] >= MAX_WAYBILLS_OF_PORTER:
             raise Refusal("quota")
         waybill = Waybill.opened(self._rules, self._relay, self._key, sealed)
         if waybill.third not in self._thirds:
             raise Refusal("list")
         self._shown[waybill.name] = _Shown(waybill, porter, now)
+        self._of_porter[porter] += 1
         return waybill
 
     def is_shown(self, name: bytes, porter: RelayId) -> bool:
@@ -100,6 +101,9 @@ class LetterSecond:
         if shown.by_due[letter.due] >= PASSED_A_ROUND:
             raise Refusal("rate")
         shown.by_due[letter.due] += 1
+        if len(shown.by_due) > 2 * LATE_FOR:  # here, as all waybills at once would take long
+            late = {due: count for due, count in shown.by_due.items() if due >= now - LATE_FOR}
+            shown.by_due = Counter(late)
         shown.last = now
         marked = MarkedLetter(letter.due, shown.waybill.mark(letter.due, serial), letter.inside)
         self._batch.hold(digest, letter.due, (shown.waybill.third, marked))
@@ -112,6 +116,5 @@ class LetterSecond:
         passed = self._batch.end_round(now, randomness)
         least = now - self._rules.held_rounds
         self._shown = {name: one for name, one in self._shown.items() if one.last >= least}
-        for one in self._shown.values():
-            one.by_due = Counter({due: count for due, count in one.by_due.items() if due >= now - LATE_FOR})
+        self._of_porter = Counter(one.porter for one in self._shown.values())
         return passed

@@ -21,6 +21,7 @@ from hushcast_protocol.overlay.letter_errands import read_errand
 
 MAX_ERRANDS = 4_096  # messages that wait to be dropped; 12 MB: what is over is lost, and goes anew
 ERRANDS_AT_ONCE = 16  # messages that are being dropped; each takes two circuits
+_READ_AT_ONCE = 256  # letters of a round that one step looks at, some 2 ms
 _CONFIRMED = 2  # origins that have a message when it is listed
 
 
@@ -88,12 +89,14 @@ class ErrandDesk:
                     now -= 1
                 await self._env.sleep_until(self._rules.dealt_at(now))
                 if self._means.covers.is_third(self._means.relay):
-                    nursery.start_soon(self._send_list, self.end_round(now))
+                    nursery.start_soon(self._send_list, await self.end_round(now))
 
-    def end_round(self, now: int) -> CoverList:
+    async def end_round(self, now: int) -> CoverList:
         """Deal with the letters of a round, and return the list of it."""
         self._came.clear()
-        for content in self._machine.end_round(now, self._env.randomness):
+        for count, content in enumerate(self._machine.end_round(now, self._env.randomness)):
+            if count % _READ_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
             if content.body is not None:
                 self._take_errand(content, content.body)
             elif content.is_listed:

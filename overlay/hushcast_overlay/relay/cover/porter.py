@@ -11,7 +11,7 @@ from hushcast_overlay.relay.cover.places import Place, Places
 from hushcast_overlay.relay.cover.porter_records import MAX_PLACES
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import inside
+from hushcast_protocol.base.proof_of_work import ProofOfWorkCheck, inside
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import (
@@ -45,6 +45,7 @@ class Porter:
         self._env = means.context.env
         self._store = means.context.store
         self._counters = means.context.counters
+        self._stamps = ProofOfWorkCheck(means.relay)
         self.places = Places(rules, means.identity, means.context)
 
     def fullness(self) -> float:
@@ -60,10 +61,15 @@ class Porter:
         if (refused := self._means.admission.refusal(frame)) is not None:
             return refused
         try:
-            self.places.take(_name(frame), frame.second, frame.waybill)
+            self.places.take(_name(frame), frame.second, frame.waybill, self._is_paid(frame))
         except Refusal:
             return "quota"
         return None
+
+    def _is_paid(self, frame: CoverPlace) -> bool:
+        asked = self._means.shards.least_price(self._means.relay)
+        epoch = self._means.shards.calendar.epoch(self._env.now())
+        return bool(asked) and self._stamps.spend(frame.stamp, placed_in(frame), epoch, asked)
 
     async def serve(self, channel: Channel[FromCovered], frame: CoverPlace) -> None:
         """Take the letters of a daemon that was admitted, until its link ends; an older one ends.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -25,13 +26,21 @@ from hushcast_protocol.cover.cover_frames import (
     placed_in,
 )
 from hushcast_protocol.cover.cover_rules import LATE_FOR, CoverRules
-from hushcast_protocol.cover.letter_second import MAX_WAYBILLS, LetterSecond, MarkedLetter
+from hushcast_protocol.cover.letter_second import (
+    MAX_WAYBILLS,
+    MAX_WAYBILLS_OF_PORTER,
+    LetterSecond,
+    MarkedLetter,
+)
 from hushcast_protocol.cover.waybills import WAYBILL, waybill_name
 from hushcast_protocol.overlay.frame_directions import BetweenCover
 from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, record_reader
 
 _SEALED_AT_ONCE = 256  # lists of 4 KiB that one step seals, some 5 ms
+_READ_AT_ONCE = 64  # waybills that one step of a start opens, some 10 ms
+# Waybills of one porter in a round: each once, and again after a restart. Those that do not open cost, too.
+_SHOWN_A_ROUND = 2 * MAX_WAYBILLS_OF_PORTER
 
 _WAYBILL = RecordKind(
     "cover-waybill",
@@ -73,6 +82,7 @@ class WaybillDesk:
         key, first = means.identity.parcel_key, self._now + 1
         self._machine = LetterSecond(rules, means.relay, key, _ThirdsOfLists(means), first)
         self._kept: set[bytes] = set()  # names of the waybills on disk
+        self._shows: Counter[RelayId] = Counter()  # of each porter since the last round
         self._passed: dict[bytes, int] = {}  # the last round whose letters came, by waybill
         self._listed: dict[RelayId, int] = {}  # the last round whose list came, by third
 
@@ -82,7 +92,7 @@ class WaybillDesk:
 
     async def load(self) -> None:
         """Read back waybills, judged as when they came."""
-        await restore(self._store, _WAYBILL, self._take_up, at_once=_SEALED_AT_ONCE)
+        await restore(self._store, _WAYBILL, self._take_up, at_once=_READ_AT_ONCE)
 
     def _take_up(self, key: bytes, value: bytes) -> None:
         kept = _decode(value)
@@ -96,7 +106,13 @@ class WaybillDesk:
             self._kept.add(key)
 
     def show(self, frame: CoverWaybill, porter: RelayId) -> None:
-        """Take a porter's waybill; a new one is paid for where this relay asks for stamps. Durable soon."""
+        """Take a porter's waybill; a new one is paid for where this relay asks for stamps. Durable soon.
+
+        Raises `DecodeError` where a porter shows more than it can have daemons.
+        """
+        self._shows[porter] += 1
+        if self._shows[porter] > _SHOWN_A_ROUND:
+            raise DecodeError("a porter shows more waybills than it has daemons")
         asked = inside(self._means.shards.least_price(self._means.relay), 1)
         epoch = self._means.shards.calendar.epoch(self._env.now())
         is_known = waybill_name(frame.waybill) in self._kept
@@ -145,7 +161,9 @@ class WaybillDesk:
 
     async def end_round(self, now: int) -> dict[RelayId, list[BetweenCover]]:
         """Return what is passed to which third, of letters that are due in one round each frame."""
+        self._shows.clear()
         passed = self._machine.end_round(now, self._env.randomness)
+        await trio.lowlevel.checkpoint()
         known = set(self._machine.names())
         gone, self._kept = self._kept - known, self._kept & known
         self._passed = {name: last for name, last in self._passed.items() if name in known}
