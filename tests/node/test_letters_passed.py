@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 import trio
+from damage import set_aside
 from late_disk import LateDisk
 from lettered_network import ROUND, LetterDaemon, desks_of, lettered_network, role_of
 from small_network import Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay.cover.errand_desk import ErrandDesk
 from hushcast_overlay.relay.cover.waybill_desk import WaybillDesk
+from hushcast_protocol.base.wire import encode
 from hushcast_protocol.cover import porter_queue
-from hushcast_protocol.cover.cover_frames import CoverMarked, CoverPassed
+from hushcast_protocol.cover.cover_frames import CoverMarked, CoverPassed, CoverWaybill
 from hushcast_protocol.cover.cover_rules import PASSED_A_ROUND
+from hushcast_runtime.storage.store import Change
 
 
 def passed_by_porters(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[bytes, int]]:
@@ -128,6 +131,33 @@ async def _kill(net: SmallNetwork, victim: Node) -> None:
     await victim.stop()
     await trio.sleep(net.env.uniform(0.0, 5.0))
     await victim.start()
+
+
+@pytest.mark.slow
+async def test_records_are_judged_as_when_they_came_and_what_is_damaged_is_set_aside() -> None:
+    async with lettered_network() as net:
+        daemon = LetterDaemon(net)
+        await (await daemon.knock()).aclose()
+        waybill = daemon.relays.waybill
+        desks_of(daemon.second).second.show(CoverWaybill(waybill.sealed, None), daemon.chain.porter)
+        store = daemon.porter.store
+        ((place, record),) = await store.scan("cover-place")
+        due = daemon.now.to_bytes(8, "big")
+        store.write_soon(Change("cover-letter", place + due + b"\0", bytes(4096)))
+        store.write_soon(Change("cover-block", place + due, b"x"))
+        await daemon.porter.restart()
+        await until(lambda: role_of(daemon.porter).desks, what="it has a part")
+        assert set_aside(store) == {"cover-letter", "cover-block"}
+        assert [encode(one.record) for one in desks_of(daemon.porter).porter.places] == [record]
+        store.write_soon(Change("cover-place", place, record[:-1]))
+        daemon.second.store.write_soon(Change("cover-waybill", waybill.name[:-1] + b"x", b"x"))
+        for node in (daemon.porter, daemon.second):
+            await node.restart()
+            await until(lambda node=node: role_of(node).desks, what="they have parts")
+        assert set_aside(store) == {"cover-letter", "cover-block", "cover-place"}
+        assert not len(desks_of(daemon.porter).porter.places)
+        assert set_aside(daemon.second.store) == {"cover-waybill"}
+        assert desks_of(daemon.second).second._machine.is_shown(waybill.name, daemon.chain.porter)
 
 
 async def test_a_relay_of_a_network_without_cover_has_no_part_in_it() -> None:

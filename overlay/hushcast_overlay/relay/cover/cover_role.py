@@ -107,4 +107,5 @@ class CoverRole:
                 while self._means.covers.rules() == rules:
                     await self._rosters.changed()
                 self.desks = None
+                desks.porter.places.close()
                 nursery.cancel_scope.cancel()

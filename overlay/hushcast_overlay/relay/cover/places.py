@@ -182,6 +182,12 @@ class Places:
         blocks = [block_change(place.name, round_, None) for round_ in place.listed]
         return [place_change(place.name, None), *letters, *blocks]
 
+    def close(self) -> None:
+        """End the links of all daemons: other rules hold."""
+        for place in self:
+            if place.link is not None:
+                place.link.cancel()
+
     async def block(self, place: Place, round_: int) -> tuple[int, bytes] | None:
         """Return the list that the blocks of a round have, and of which round it is, if they have any."""
         return await kept_block(self._store, place.name, round_) if round_ in place.listed else None
