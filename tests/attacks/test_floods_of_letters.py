@@ -16,7 +16,7 @@ from small_network import small_network
 from steps import one_step
 
 from hushcast_overlay.relay.cover import errand_desk, places
-from hushcast_protocol.base.errors import DecodeError, PeerError
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.cover import letter_batch, letter_second
 from hushcast_protocol.cover.cover_frames import (
     MARKED_AT_ONCE,
@@ -203,6 +203,16 @@ async def test_a_third_lists_once_a_round_and_a_second_hands_down_as_often() -> 
         for again in (now, now - 1, now + 2):
             with pytest.raises(DecodeError):
                 desk.take_list(CoverList(again, listed.listed), daemon.chain.third)
+        desk.show(CoverWaybill(daemon.relays.waybill.sealed, None), daemon.chain.porter)
+        for round_, came in ((now, True), (now + 1, False)):  # then the third is away
+            ((frame,),) = (await desk.hand_down(round_)).values()
+            assert isinstance(frame, CoverListed)
+            assert len(frame.sealed) == BLOCK
+            if came:
+                assert daemon.relays.waybill.opened_list(round_, frame.sealed) == listed.listed
+            else:
+                with pytest.raises(AuthenticationError):
+                    daemon.relays.waybill.opened_list(round_, frame.sealed)
         channel = await daemon.knock()
         porter, name = desks_of(daemon.porter).porter, daemon.relays.waybill.name
         porter.take_list(CoverListed(now, name, daemon.draw(BLOCK)), daemon.chain.third)

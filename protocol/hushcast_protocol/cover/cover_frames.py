@@ -68,8 +68,9 @@ class CoverLetters(Wire, frozen=True, tag="cover-letters"):
 class CoverBlocks(Wire, frozen=True, tag="cover-blocks"):
     """The answer: one for each round from `since` to the one before, as far back as blocks are kept.
 
-    The last block holds the third's list of the round `listed`, sealed under the waybill's key; where none
-    came it is random, as the others are, and `listed` is the round itself.
+    The last block holds a list of the third, sealed under the waybill's key by the second in the round
+    `listed`; where none came it is random, as the others are, and if the second was away `listed` is the
+    round itself.
     """
 
     round: Counter
@@ -116,7 +117,10 @@ class CoverList(Wire, frozen=True, tag="cover-list"):
 
 
 class CoverListed(Wire, frozen=True, tag="cover-listed"):
-    """Second to porter, once a round: the list of a waybill's third, sealed for the daemon."""
+    """Second to porter, once a round for each waybill: its third's list, sealed for the daemon.
+
+    Random bytes where none came: else a porter would see which of its daemons have a third that is away.
+    """
 
     round: Counter
     waybill: Bytes16

@@ -15,7 +15,9 @@ PASSED_A_ROUND = 5  # letters that a porter passes for a daemon: one more than c
 DUE_A_ROUND = PASSED_A_ROUND - AT_ONCE_A_ROUND
 HELD_DAYS = 1  # days of 24 epochs; a held letter is due a round drawn uniformly within them
 LATE_FOR = 36  # rounds that a letter may come after it is due: six hours at 600 s
-_PARTS = 10  # a second passes this part of a round after its end, 60 s of 600; a third as long again after it
+# A second passes this part of a round after its end, 60 s of 600; a third as long again after it, and lists
+# go down as long again after that.
+_PARTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,10 @@ class CoverRules:
     def dealt_at(self, number: int) -> float:
         """Return the Unix time at which thirds deal with the letters of a round, and list others."""
         return self.end_of(number) + 2 * self.round_seconds / _PARTS
+
+    def listed_at(self, number: int) -> float:
+        """Return the Unix time at which seconds hand lists down that thirds have sent by then."""
+        return self.end_of(number) + 3 * self.round_seconds / _PARTS
 
     def epoch_at(self, number: int) -> int:
         """Return the epoch in which a round begins."""

@@ -80,9 +80,9 @@ class LetterSecond:
         """Return the names of all waybills that are known."""
         return self._shown.keys()
 
-    def shown_for(self, third: RelayId) -> list[tuple[RelayId, Waybill]]:
-        """Return the waybills that name a third, each with its porter."""
-        return [(one.porter, one.waybill) for one in self._shown.values() if one.waybill.third == third]
+    def shown(self) -> list[tuple[RelayId, Waybill]]:
+        """Return all waybills that are known, each with its porter."""
+        return [(one.porter, one.waybill) for one in self._shown.values()]
 
     def take(self, sealed: bytes, now: int, porter: RelayId) -> None:
         """Open a porter's letter in a round, and hold it until its end.

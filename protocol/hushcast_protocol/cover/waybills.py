@@ -28,7 +28,7 @@ SERIAL = LABEL  # random bytes of each letter, from which its mark is drawn
 _INSIDE = struct.Struct(f">{DIGEST}s32s32s")  # what binds it, the third, the key
 WAYBILL = SEALED_BOX + _INSIDE.size  # bytes
 _ROUND = struct.Struct(">Q")
-_NONCE = bytes(NONCE)  # each key seals once: a second takes one list of a round from a third
+_NONCE = bytes(NONCE)  # each key seals once: a second hands down once a round
 
 
 class WaybillKey(Secret):
@@ -73,11 +73,11 @@ class Waybill:
         return digest(Domain.WAYBILL, _ROUND.pack(due), serial, key=self.key.reveal())
 
     def sealed_list(self, number: int, listed: bytes) -> bytes:
-        """Return a third's list of a round as the second hands it down: no two daemons' are alike."""
+        """Return a third's list as the second hands it down in a round: no two daemons' are alike."""
         return seal(listed, b"", _NONCE, self._list_key(number))
 
     def opened_list(self, number: int, sealed: bytes) -> bytes:
-        """Return the list of a round; raise `AuthenticationError` where a block holds none of this round."""
+        """Return a list handed down in a round; raise `AuthenticationError` where a block holds none."""
         try:
             return unseal(sealed, b"", _NONCE, self._list_key(number))
         except CryptoError:

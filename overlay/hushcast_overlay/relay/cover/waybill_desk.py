@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated
 
 import msgspec
@@ -32,12 +32,14 @@ from hushcast_protocol.cover.letter_second import (
     LetterSecond,
     MarkedLetter,
 )
+from hushcast_protocol.cover.receipt_list import BLOCK
 from hushcast_protocol.cover.waybills import WAYBILL, waybill_name
 from hushcast_protocol.overlay.frame_directions import BetweenCover
 from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, record_reader
 
 _SEALED_AT_ONCE = 256  # lists of 4 KiB that one step seals, some 5 ms
+_LISTS_WAITING = 2  # of one third; one comes a round, now and then a little late
 _READ_AT_ONCE = 64  # waybills that one step of a start opens, some 10 ms
 # Waybills of one porter in a round: each once, and again after a restart. Those that do not open cost, too.
 _SHOWN_A_ROUND = 2 * MAX_WAYBILLS_OF_PORTER
@@ -85,6 +87,7 @@ class WaybillDesk:
         self._shows: Counter[RelayId] = Counter()  # of each porter since the last round
         self._passed: dict[bytes, int] = {}  # the last round whose letters came, by waybill
         self._listed: dict[RelayId, int] = {}  # the last round whose list came, by third
+        self._lists: dict[RelayId, deque[bytes]] = {}  # that are not handed down yet, by third
 
     @property
     def _now(self) -> int:
@@ -150,14 +153,23 @@ class WaybillDesk:
                 self._counters.add("letters_refused")
 
     async def run(self) -> None:
-        """Pass letters on a while after the end of each round, until cancelled."""
+        """Pass letters on, and lists down, a while after the end of each round, until cancelled."""
         async with trio.open_nursery() as nursery:
-            while True:
-                now = self._now
-                if self._rules.passed_at(now - 1) > self._env.now():
-                    now -= 1
-                await self._env.sleep_until(self._rules.passed_at(now))
-                nursery.start_soon(self._means.sends.send, await self.end_round(now))
+            nursery.start_soon(self._each_round, self._rules.passed_at, self.end_round, nursery)
+            nursery.start_soon(self._each_round, self._rules.listed_at, self.hand_down, nursery)
+
+    async def _each_round(
+        self,
+        moment: Callable[[int], float],
+        made: Callable[[int], Awaitable[dict[RelayId, list[BetweenCover]]]],
+        nursery: trio.Nursery,
+    ) -> None:
+        while True:
+            now = self._now
+            if moment(now - 1) > self._env.now():
+                now -= 1
+            await self._env.sleep_until(moment(now))
+            nursery.start_soon(self._means.sends.send, await made(now))
 
     async def end_round(self, now: int) -> dict[RelayId, list[BetweenCover]]:
         """Return what is passed to which third, of letters that are due in one round each frame."""
@@ -178,7 +190,7 @@ class WaybillDesk:
         return frames
 
     def take_list(self, frame: CoverList, third: RelayId) -> None:
-        """Take a third's list, and hand it down to all of its daemons' porters.
+        """Take a third's list, to be handed down to its daemons' porters.
 
         Raises `DecodeError` where a third sends more than one a round.
         """
@@ -188,16 +200,21 @@ class WaybillDesk:
         if not self._listed.get(third, self._now - LATE_FOR) < frame.round <= self._now + 1:
             raise DecodeError("a third sends more lists than one a round")
         self._listed[third] = frame.round
-        self._means.context.spawn(self._hand_down, frame, third)
+        self._lists.setdefault(third, deque(maxlen=_LISTS_WAITING)).append(frame.listed)
 
-    async def _hand_down(self, frame: CoverList, third: RelayId) -> None:
+    async def hand_down(self, now: int) -> dict[RelayId, list[BetweenCover]]:
+        """Return what each porter is handed in a round: a block for each waybill, its third there or not."""
+        lists = {third: waiting.popleft() for third, waiting in self._lists.items() if waiting}
         frames: dict[RelayId, list[BetweenCover]] = {}
-        for count, (porter, waybill) in enumerate(self._machine.shown_for(third)):
+        for count, (porter, waybill) in enumerate(self._machine.shown()):
             if count % _SEALED_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
-            sealed = waybill.sealed_list(frame.round, frame.listed)
-            frames.setdefault(porter, []).append(CoverListed(frame.round, waybill.name, sealed))
-        await self._means.sends.send(frames)
+            if (listed := lists.get(waybill.third)) is None:
+                sealed = self._env.randomness(BLOCK)
+            else:
+                sealed = waybill.sealed_list(now, listed)
+            frames.setdefault(porter, []).append(CoverListed(now, waybill.name, sealed))
+        return frames
 
 
 def _sorted_out(
