@@ -1,6 +1,6 @@
 """Daemons and relays under cover, round after round: real letters and queues, no network between them.
 
-The way down (blocks through second and porter) is not built: a daemon that is there gets its third's list.
+The way down (blocks through second and porter) is left out: a daemon that is there gets its third's list.
 """
 
 from __future__ import annotations
