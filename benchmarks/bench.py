@@ -38,6 +38,7 @@ MODULES = (
     "located_words",
     "gateway_size",
     "starting",
+    "idle_connections",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

@@ -19,7 +19,9 @@ from pathlib import Path
 import trio
 
 import hushcast
+from benchmarks import ready_publishing
 from benchmarks.figures import Effort, Figure, at_most, missing
+from benchmarks.ready_publishing import ReadyTimes
 from benchmarks.tor import DISTANCES, over_tor
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.secrets import Seed
@@ -29,7 +31,8 @@ from hushcast_testnet.tor.distance import Distance
 from hushcast_testnet.tor.tor_network import TorClient
 
 RELAYS, CLIENTS = 8, 2
-EPOCH = 300  # seconds: no day ends meanwhile
+DIRECTORIES = 3  # of one alone no relay keeps what is published, and no connections are ready
+EPOCH = 90  # seconds: the first roster comes with the second epoch, and a day ends after 36 minutes
 CONTACTS = 20
 SUBSCRIPTIONS = 5  # warm ones of each client
 PUBLICATIONS = 200  # warm ones, one each second
@@ -56,24 +59,28 @@ def figures(effort: Effort) -> Iterator[Figure]:
     """Measure once at each distance."""
     for distance in DISTANCES:
         apart = f"tors {distance.ms} ms apart"
-        times: list[Times] = []
+        times: list[tuple[Times, ReadyTimes]] = []
         why: BaseException | None = None
         try:
             times = [_measured(distance, effort)]
         except* (HushcastError, trio.TooSlowError) as failures:
             why = failures.exceptions[0]
-        for each in times:
+        for each, ready in times:
             yield from table(each, apart)
+            yield from ready_publishing.table(ready, apart)
         if why is not None:
             yield missing(f"subscribing and delivering, {apart}", None, "a first contact", why, None)
 
 
-def _measured(distance: Distance, effort: Effort) -> Times:
+def _measured(distance: Distance, effort: Effort) -> tuple[Times, ReadyTimes]:
     with tempfile.TemporaryDirectory(prefix="hushcast-bench-") as place:
         directory = Path(place) / "net"
         try:
-            testnet.up(directory, RELAYS, CLIENTS, "tor", EPOCH, _tell, distance=distance)
-            return trio.run(measure, directory, effort)
+            clients = CLIENTS + ready_publishing.CLIENTS
+            testnet.up(
+                directory, RELAYS, clients, "tor", EPOCH, _tell, distance=distance, authorities=DIRECTORIES
+            )
+            return trio.run(measure, directory, effort), trio.run(ready_publishing.measure, directory, effort)
         finally:
             if (directory / FILE).exists():
                 testnet.down(directory)
@@ -100,7 +107,7 @@ async def measure(directory: Path, effort: Effort) -> Times:
     """
     net = load(directory)
     assert net.tor is not None
-    sockets = {member.name: Path(member.socket or "") for member in net.nodes}
+    sockets = {member.name: Path(member.socket or "") for member in net.nodes[: RELAYS + CLIENTS]}
     clients = [socket for name, socket in sockets.items() if name.startswith("client")]
     contacts = await _contacts(net.tor.clients[0], effort.amount(CONTACTS))
     async with AsyncExitStack() as held:

@@ -1,6 +1,8 @@
-"""What ready connections show: three attacks of relays that collude, played on the slots themselves.
+"""What ready connections show: attacks of relays that collude, played on the slots themselves.
 
 `age`: whether an author subscribes, from how long the connections of 100 of its drops had been open.
+`probe`: whether a drop is of a probe, and not of somebody who publishes once a day, from that of one.
+`holders`: whether an author is one of those who hold slots, where others hold none.
 `survivors`: how often both origins collude where others' idle connections are ended by a flood.
 `start`: how sure they are which of 200 boxes is the author's, half an hour after its daemon's start at most.
 """
@@ -23,7 +25,10 @@ DIAL = 3.0  # seconds of a first contact
 FRESH = -1.0  # the age of a connection that was dialled for the drop
 BINS = [FRESH + 0.5, *(minutes * 60.0 for minutes in (2, 5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 90, 120))]
 DROPS = 100
+PROBES = 1.0  # an hour
+TAKEN = 2 * PROBES / HOUR  # slots a second that probes would take
 BOXES, RETURNS_A_DAY = 200, 2
+SETTINGS = (ReadyRule(2, 7200.0), ReadyRule(4, 7200.0), ReadyRule(8, 7200.0), ReadyRule(8))
 
 
 class Slot(ReadySlot):
@@ -84,8 +89,8 @@ def accuracy(one: Sequence[float], other: Sequence[float]) -> float:
     return below / (2 * len(one) * len(other))
 
 
-def told_apart(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return how well authors are told apart by `DROPS` ages each, by odds learnt from half of them."""
+def told_apart(one: Sequence[float], other: Sequence[float], drops: int = DROPS) -> float:
+    """Return how well authors are told apart by so many ages each, by odds learnt from half of them."""
     half = len(one) // 2
     known = [Counter(map(binned, ages[:half])) for ages in (one, other)]
     odds = [
@@ -95,8 +100,8 @@ def told_apart(one: Sequence[float], other: Sequence[float]) -> float:
 
     def scores(ages: Sequence[float]) -> list[float]:
         rest = ages[half:]
-        groups = range(0, len(rest) - DROPS + 1, DROPS)
-        return [sum(odds[binned(age)] for age in rest[start : start + DROPS]) for start in groups]
+        groups = range(0, len(rest) - drops + 1, drops)
+        return [sum(odds[binned(age)] for age in rest[start : start + drops]) for start in groups]
 
     return accuracy(scores(one), scores(other))
 
@@ -108,6 +113,29 @@ def age(rule: ReadyRule, shared: bool, hours: float, draw: random.Random) -> flo
     alone = [one for pair in ages(rule, published, draw) for one in pair]
     beside = [one for pair in ages(rule, sorted(published + probes), draw) for one in pair]
     return told_apart(beside, alone)
+
+
+def probe(rule: ReadyRule, of_probes: ReadyRule, times: int, draw: random.Random) -> float:
+    """Return how well drops of probes are told from those of somebody who publishes once a day."""
+    alike = []
+    for each, an_hour in ((rule, 1 / 24), (of_probes, PROBES)):
+        uses = [(moment, True) for moment in moments(an_hour, times / an_hour, draw)]
+        alike.append([age for pair in ages(each, uses, draw) for age in pair])
+    return told_apart(alike[0], alike[1], 1)
+
+
+def holders(rule: ReadyRule, drops: int, times: int, draw: random.Random) -> float:
+    """Return how well authors that publish once an hour are told by some drops from those who hold no slots."""
+    uses = [(moment, True) for moment in moments(1.0, times, draw)]
+    held = [age for pair in ages(rule, uses, draw) for age in pair]
+    return told_apart(held, [FRESH] * len(held), drops)
+
+
+def contacts(rule: ReadyRule, of_probes: ReadyRule, times: int, draw: random.Random) -> float:
+    """Return how many connections a day more a client opens that probes one topic and never publishes."""
+    uses = [(moment, True) for moment in moments(PROBES, times / PROBES, draw)]
+    fresh = sum(age == FRESH for pair in ages(of_probes, uses, draw) for age in pair) / len(uses)
+    return 24 * (HOUR * (rule.slots / rule.stays + of_probes.slots / of_probes.stays) - PROBES * (2 - fresh))
 
 
 def survivors(
@@ -172,15 +200,24 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=4000, help="starts that are played")
     options = parser.parse_args()
     draw = random.Random(1)  # noqa: S311 - it is to be repeated
-    for slots in (3, 8):
-        rule = ReadyRule(slots)
+    for rule in SETTINGS:
+        slots = f"{rule.slots:g} slots of {rule.stays / 60:g} minutes"
         uses = [(moment, True) for moment in moments(1.0, options.hours, draw)]
         none = sum(pair == (FRESH, FRESH) for pair in ages(rule, uses, draw)) / len(uses)
-        print(f"{slots} slots, one publication an hour: none ready {none:.1%}")
+        seldom = [(moment, True) for moment in moments(1 / 24, 24 * options.times, draw)]
+        once = sum(pair == (FRESH, FRESH) for pair in ages(rule, seldom, draw)) / len(seldom)
+        print(f"{slots}: none ready at one publication an hour {none:.1%}, at one a day {once:.1%}")
         for shared in (False, True):
             what = "with those of probes" if shared else "apart from those of probes"
-            print(f"{slots} slots, age, {what}: {age(rule, shared, options.hours, draw):.3f} (chance 0.5)")
-        print(f"{slots} slots, start: {start(rule, options.times, draw):.1%} sure (chance 0.5 %)")
+            print(f"{slots}, age, {what}: {age(rule, shared, options.hours, draw):.3f} (chance 0.5)")
+        for what, of_probes in (("as many", rule), ("as many left", rule.beside(TAKEN))):
+            told = probe(rule, of_probes, options.times, draw)
+            more = contacts(rule, of_probes, options.times, draw)
+            print(f"{slots}, {what} for probes: told {told:.3f} (chance 0.5), {more:.0f} contacts a day more")
+        for drops in (1, DROPS):
+            told = holders(rule, drops, options.times, draw)
+            print(f"{slots}, where others hold none: told by {drops} drops {told:.3f} (chance 0.5)")
+        print(f"{slots}, start: {start(rule, options.times, draw):.1%} sure (chance 0.5 %)")
     print(
         f"8 slots that never rest, start: {start(NeverRests(8), options.times, draw):.1%} sure (chance 0.5 %)"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from hushcast_directory.client.pinned_directories import open_source
@@ -149,8 +148,12 @@ class OverlayAdapter:
         connector = self._connector
         installer = Installer(connector, env)
         rule = self._parts.ready if profile.root is not Root.LISTED else NONE_READY
-        ready = partial(ReadyConnections, rule, connector, shards, context)
-        published = ready()
+
+        def ready(messages: float) -> ReadyConnections:
+            """Return those of a stream of which all know that it has so many messages a second."""
+            return ReadyConnections(rule.beside(messages * profile.origins), connector, shards, context)
+
+        published = ready(0.0)
         context.spawn(published.run)
         dropper = Dropper(profile, shards, connector, env, published)
         trees = Trees(self.relay_id, profile, shards, env)

@@ -106,7 +106,7 @@ class ReadySection(Section, frozen=True, kw_only=True):
 
     connections: Annotated[int, msgspec.Meta(ge=0, le=MAX_READY_CONNECTIONS)] = 0
     """In the mean, and as many for the probes of each subscription; 0: none."""
-    minutes: Annotated[int, msgspec.Meta(ge=1, le=MAX_READY_MINUTES)] = 75
+    minutes: Annotated[int, msgspec.Meta(ge=1, le=MAX_READY_MINUTES)] = 120
     """How long one is held in the mean; each is for 0.4 to 1.6 of it, drawn."""
 
     def rule(self) -> ReadyRule:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from benchmarks.ready_model import accuracy, age, survivors
+from benchmarks.ready_model import TAKEN, accuracy, age, contacts, holders, probe, survivors
 from hushcast_protocol.overlay.ready_slots import ReadyRule
 
 
@@ -19,6 +19,19 @@ def test_ages_tell_who_subscribes_only_where_probes_share_the_slots() -> None:
     draw = random.Random(1)
     assert age(ReadyRule(3), shared=True, hours=3000, draw=draw) > 0.8
     assert age(ReadyRule(3), shared=False, hours=3000, draw=draw) < 0.7
+
+
+def test_drops_of_probes_are_more_like_others_where_their_set_opens_more() -> None:
+    draw, rule = random.Random(3), ReadyRule(8, 7200.0)
+    more = rule.beside(TAKEN)
+    assert probe(rule, more, 3000, draw) + 0.01 < probe(rule, rule, 3000, draw)
+    assert 150 < contacts(rule, rule, 1500, draw) < contacts(rule, more, 1500, draw) < 200
+
+
+def test_who_holds_slots_where_others_hold_none_is_known_by_them() -> None:
+    draw, rule = random.Random(4), ReadyRule(8, 7200.0)
+    assert holders(rule, 1, 1000, draw) > 0.8
+    assert holders(rule, 100, 2000, draw) == 1.0
 
 
 def test_a_flood_chooses_origins_only_where_what_lives_is_taken_first() -> None:

@@ -17,8 +17,9 @@ from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.content.bodies import Content, open_body
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.reports import Report, decode_report
-from hushcast_protocol.content.topics import Interest
+from hushcast_protocol.content.topics import Interest, parse_topic
 from hushcast_protocol.overlay.profile import Root
+from hushcast_protocol.overlay.ready_slots import ReadyRule
 
 
 async def sent_in(seconds: float, *nodes: Node) -> list[int]:
@@ -82,13 +83,18 @@ async def contacts_in(seconds: float, *nodes: Node) -> list[int]:
 
 @pytest.mark.slow
 async def test_a_quiet_client_opens_a_tenth_of_the_connections() -> None:
-    """Of two clients of one network the first probes as where nobody keeps; both have one subscription."""
-    async with kept_network(clients=2, root=Root.HOST, probes_an_epoch=NEWEST.probes_an_epoch) as net:
-        often, seldom = net.clients
+    """Of three clients of one network the first probes as where nobody keeps; all have one subscription.
+
+    The third has connections ready: eight, of two hours where an epoch is one.
+    """
+    async with kept_network(clients=3, root=Root.HOST, probes_an_epoch=NEWEST.probes_an_epoch) as net:
+        often, seldom, ready = net.clients
         net.probes_an_epoch = None
         await seldom.restart()
+        net.ready = ReadyRule(8, 2 * EPOCH_SECONDS)
+        await ready.restart()
         bytes_of: dict[Node, int] = {}
-        for node, topic in ((often, ONE), (seldom, TWO)):
+        for node, topic in ((often, ONE), (seldom, TWO), (ready, parse_topic("topic three"))):
             (await node.daemon.service.subscribe(Interest(topic))).close()
             (subscription,) = node.daemon.service.subscriber.subscriptions
             bytes_of[node] = 0
@@ -98,10 +104,10 @@ async def test_a_quiet_client_opens_a_tenth_of_the_connections() -> None:
                 return bool(await send(message))
 
             subscription.route.probe = tap  # type: ignore[method-assign]
-        before, now = await contacts_in(DAY_SECONDS, often, seldom)
-        print(
-            f"first contacts a day: {before}, {now}; bytes of probes: {bytes_of[often]}, {bytes_of[seldom]}"
-        )
+        before, now, more = await contacts_in(DAY_SECONDS, often, seldom, ready)
+        print(f"first contacts a day: {before}, {now}, {more}")
+        print(f"bytes of probes: {bytes_of[often]}, {bytes_of[seldom]}")
         assert before > 800, "many are dear, and waited for"
         assert now <= 130
+        assert 100 < more - now < 290, "eight and eleven slots open 228, of which probes use what they find"
         assert bytes_of[seldom] < 0.15 * bytes_of[often]

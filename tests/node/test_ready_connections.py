@@ -15,7 +15,7 @@ from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, s
 from hushcast_overlay.relay import strangers
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.bodies import Content
-from hushcast_protocol.overlay.frames import Receipt
+from hushcast_protocol.overlay.frames import Ping, Receipt
 from hushcast_protocol.overlay.profile import Root
 from hushcast_protocol.overlay.ready_slots import ReadyRule
 from hushcast_runtime.carriers.contact import Contact
@@ -141,7 +141,7 @@ class EarlySpeaker:
         self.ended.append(trio.current_time() - began)
 
 
-@pytest.mark.parametrize("said", [b"\0", Receipt("accepted")], ids=["a byte", "a receipt"])
+@pytest.mark.parametrize("said", [b"\0", Ping(), Receipt("accepted")], ids=["a byte", "a ping", "a receipt"])
 async def test_any_byte_before_the_request_ends_one_and_is_no_receipt(said: bytes | Wire) -> None:
     async with ready_network() as net:
         publisher = net.clients[1]

@@ -12,6 +12,7 @@ import pytest
 from hushcast_protocol.overlay.ready_slots import (
     LEAST_REST,
     LONGEST,
+    NONE_READY,
     SHORTEST,
     ReadyRule,
     ReadySlot,
@@ -73,6 +74,13 @@ def test_none_is_taken_while_a_set_rests_as_it_does_at_first_for_a_quarter_of_th
     rests, works = ([law(draw.random()) for _ in range(4000)] for law in (RULE.rest, RULE.work))
     assert sum(rests) / (sum(rests) + sum(works)) == pytest.approx(0.25, abs=0.02)
     assert min(rests) >= LEAST_REST * RULE.stays
+
+
+def test_a_set_that_messages_take_of_at_a_known_rate_opens_as_many_more_while_it_works() -> None:
+    an_hour = 2 / 3600
+    assert RULE.beside(an_hour).slots == pytest.approx(8 + 2 * 1.25 * 0.75)
+    assert RULE.beside(an_hour).stays == RULE.stays
+    assert NONE_READY.beside(an_hour) == NONE_READY
 
 
 def test_which_is_taken_does_not_depend_on_its_age() -> None:

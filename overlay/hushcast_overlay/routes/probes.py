@@ -26,13 +26,13 @@ class Probes:
     def __init__(
         self,
         dropper: Dropper,
-        ready: Callable[[], ReadyConnections],
+        ready: Callable[[float], ReadyConnections],
         looks: KeptLooks,
         shards: Shards,
         context: Context,
         hides_relay: bool,
     ) -> None:
-        """`ready` makes the connections that are ready for one subscription's probes.
+        """`ready` makes the connections that are ready for one subscription's probes, of so many a second.
 
         `dropper` is the one of what is published.
 
@@ -48,8 +48,8 @@ class Probes:
         self._droppers: dict[bytes, tuple[Dropper, trio.CancelScope]] = {}
 
     def begin(self, route: OverlayRoute) -> None:
-        """Have connections ready for a route's probes from now on, as many as for what is published."""
-        ready, scope = self._ready(), trio.CancelScope()
+        """Have connections ready for a route's probes from now on: these leave as many as publications."""
+        ready, scope = self._ready(self._rate()), trio.CancelScope()
         self._droppers[route.wanted.name] = self._dropper.beside(ready), scope
 
         async def run() -> None:
@@ -57,6 +57,12 @@ class Probes:
                 await ready.run()
 
         self._spawn(run)
+
+    def _rate(self) -> float:
+        """Return how many a route sends in a second where there are connections ready: where relays keep."""
+        manner = self._shards.manner
+        a_day = manner.probes_of_relays if self._hides_relay else manner.probes_a_day
+        return a_day / self._shards.calendar.day_seconds
 
     def end(self, route: OverlayRoute) -> None:
         """Have none ready for a route that ends."""

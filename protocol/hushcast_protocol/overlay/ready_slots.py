@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from hushcast_protocol.base.wire import RelayId
@@ -22,16 +22,25 @@ SHORTEST, LONGEST = 0.4, 1.6  # of the mean time that a slot stays: 30 and 120 m
 
 LEAST_REST = 0.4  # of that time: half an hour
 WORKS = 3.0  # times as long as it rests a set works: of four publications of any daemon one finds it at rest
+WORKING = WORKS / (1 + WORKS)
 
 
 @dataclass(frozen=True)
 class ReadyRule:
     """How many slots a daemon holds, and for how long."""
 
-    slots: int = 0
-    """In the mean, for what it publishes and as many for the probes of each subscription; 0: none."""
+    slots: float = 0.0
+    """That are open in the mean where nothing takes them; 0: none."""
     stays: float = 4500.0
     """Seconds that one stays in the mean."""
+
+    def beside(self, taken: float) -> ReadyRule:
+        """Return the rule of a set of which messages take so many slots a second: as many are left.
+
+        How many that are is to be known to all, as the rate of probes is: then slots open as often whatever
+        becomes of them, and what finds one says as little as what takes one a day.
+        """
+        return replace(self, slots=self.slots + taken * self.stays * WORKING) if self.slots else self
 
     def pause(self, share: float) -> float:
         """Return the seconds until the next slot; `share` is drawn from 0 to below 1. There are slots."""
