@@ -1,11 +1,12 @@
 """Figure: connections to one relay over which nothing has come, as daemons hold them ready, and their flood.
 
 A relay holds as many as its room for them has places, whoever opens them. First a thousand come to one relay,
-then ten thousand in all, and then an hour's flood of ten handshakes a second, in less time.
+then ten thousand in all, and then a flood of ten handshakes a second, in a tenth of the time.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import tempfile
@@ -40,8 +41,8 @@ from hushcast_runtime.transports.channel import Channel, accept_channel, open_ch
 from hushcast_runtime.transports.tcp import TcpTransport
 
 FEW, MANY = 1_000, 10_000  # daemons with a connection each
-FLOOD = 36_000  # handshakes: ten a second for an hour
-PACE = 200.0  # a second
+FLOOD = 12_000  # handshakes: twelve times as many as there are places, ten a second for twenty minutes
+PACE = 100.0  # a second
 HAND_INS = 200
 PAUSE = 0.2  # seconds between two of them
 AT_ONCE = 50  # handshakes
@@ -73,7 +74,6 @@ class _Idle(Overlay):
     def __init__(self) -> None:
         super().__init__(1, TcpTransport())
         self.relay: Descriptor | None = None
-        self.held: list[Channel[Receipt]] = []
 
     def routes(self) -> list[tuple[End, End]]:
         """Return that of what is handed in."""
@@ -107,20 +107,26 @@ class _Idle(Overlay):
         channel, _ = await open_channel(self._transport, address, os.urandom(8).hex(), link, decode_receipt)
         return channel
 
-    async def hold(self, count: int, pace: float | None = None) -> None:
-        """Open that many more, at a pace or as fast as can be, and keep them."""
+    async def hold(self, count: int, holding: trio.Nursery, pace: float = math.inf) -> None:
+        """Open that many more, so many a second at most, and keep each until the relay ends it."""
         places = trio.CapacityLimiter(AT_ONCE)
+
+        async def keep(channel: Channel[Receipt]) -> None:
+            try:
+                with suppress(TransportError):
+                    await channel.stirred()
+            finally:
+                await channel.aclose()
 
         async def one() -> None:
             async with places:
-                self.held.append(await self.opened())
+                holding.start_soon(keep, await self.opened())
 
         began = trio.current_time()
-        async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as opening:
             for number in range(count):
-                if pace is not None:
-                    await trio.sleep_until(began + number / pace)
-                nursery.start_soon(one)
+                await trio.sleep_until(began + number / pace)
+                opening.start_soon(one)
         await trio.sleep(SETTLED)
 
     async def hand_in(self, count: int) -> list[float]:
@@ -148,17 +154,16 @@ class _Idle(Overlay):
 
 async def _measure(log: Path, effort: Effort) -> list[Figure]:
     few, many, hand_ins = (effort.amount(amount) for amount in (FEW, MANY, HAND_INS))
-    async with joined(_Idle(), None, log) as network:
+    async with joined(_Idle(), None, log) as network, trio.open_nursery() as holding:
         quiet = await network.hand_in(hand_ins)
         none = network.state()
-        await network.hold(few)
+        await network.hold(few, holding)
         some = network.state()
-        await network.hold(many - few)
+        await network.hold(many - few, holding)
         most = network.state()
-        flooded = await _flooded(network, effort.amount(FLOOD))
+        flooded = await _flooded(network, effort.amount(FLOOD), holding)
         after = network.state()
-        for channel in network.held:
-            await channel.aclose()
+        holding.cancel_scope.cancel()
     each = (some.memory - none.memory) / few / KIB
     held = [(state.memory - none.memory) / KIB**2 for state in (some, most)]
     room = min(MAX_READY, many)
@@ -184,7 +189,7 @@ def _files(when: str, ours: int, places: int) -> Figure:
     return at_most(f"open files of a relay {when}: at most times", ours, "places", places, FILES_MORE)
 
 
-async def _flooded(network: _Idle, count: int) -> list[float]:
+async def _flooded(network: _Idle, count: int, holding: trio.Nursery) -> list[float]:
     """Return how long it takes to hand in while so many connections come that say nothing."""
     taken: list[float] = []
 
@@ -194,6 +199,6 @@ async def _flooded(network: _Idle, count: int) -> list[float]:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(hand_in)
-        await network.hold(count, PACE)
+        await network.hold(count, holding, PACE)
         nursery.cancel_scope.cancel()
     return taken

@@ -125,7 +125,7 @@ def probe(rule: ReadyRule, of_probes: ReadyRule, times: int, draw: random.Random
 
 
 def holders(rule: ReadyRule, drops: int, times: int, draw: random.Random) -> float:
-    """Return how well authors that publish once an hour are told by some drops from those who hold no slots."""
+    """Return how well authors who publish once an hour are told by some drops from those without slots."""
     uses = [(moment, True) for moment in moments(1.0, times, draw)]
     held = [age for pair in ages(rule, uses, draw) for age in pair]
     return told_apart(held, [FRESH] * len(held), drops)
