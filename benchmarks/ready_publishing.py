@@ -121,9 +121,10 @@ async def measure(directory: Path, effort: Effort) -> ReadyTimes:
         hourly = await deliveries.of(
             {holders: _moments(holders, each, 1.0, count, draw) for holders, each in groups.items()}
         )
-        busy = await deliveries.of(
-            {holders: _moments(holders, one[:1], BUSY, count, draw) for holders, one in groups.items()}
-        )
+        busy: dict[Holders, Sequence[float]] = {}
+        for holders, one in groups.items():  # in turn, or it measures how many circuits a tor can build
+            plan = {holders: _moments(holders, one[:1], BUSY, count, draw)}
+            busy |= await deliveries.of(plan)
         nursery.cancel_scope.cancel()
     opened = idle * sum(holders.daemons * holders.connections for holders in SETTINGS) / STAYS
     return ReadyTimes(first, hourly, busy, deliveries.lost, (then - before) / opened)
