@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ def figures(effort: Effort) -> Iterator[Figure]:
     alone, together = found["alone"], found["together"]
     rows = f"attacks on {found['rows']:,} rows, two workers, one killed"
     yield at_most(f"{rows}: figures that differ", len(found["differ"]), "of", found["figures"], 0)
-    for name in ("seconds", "megabytes"):
+    for name in ("seconds", "cpu", "megabytes"):
         yield at_most(f"{rows}: {name}", together[name], "one machine", alone[name], None)
 
 
@@ -81,10 +83,12 @@ def killed_meanwhile(
 ) -> dict[str, float]:
     """Run an analysis into `directory`/together on a cluster of two workers, and kill one of them meanwhile.
 
-    Returns what it took. Raises `CalledProcessError` if the analysis fails, and if it ended before the kill.
+    Returns what it took from the kill on, and `driver_heap` (`_driver_heap`). Raises `CalledProcessError` if
+    the analysis fails, and if it ended before the kill.
     """
-    kept = directory / "checkpoints"
-    names = write_settings(directory / "conf", HERE | {"spark.checkpoint.dir": str(kept), **settings})
+    kept, log = directory / "checkpoints", directory / "driver-garbage.log"
+    ours = {"spark.checkpoint.dir": str(kept), "spark.driver.extraJavaOptions": f"-Xlog:gc:file={log}"}
+    names = write_settings(directory / "conf", HERE | ours | settings)
     with standalone_cluster(directory, env=env) as cluster:
         command = [*analysis, str(directory / "together"), "--master", cluster.master]
         process, began = _begun(command, {**env, **names}), time.monotonic()
@@ -93,7 +97,8 @@ def killed_meanwhile(
         if process.poll() is not None:
             raise subprocess.CalledProcessError(process.returncode, command, stderr="nothing left to kill")
         cluster.workers[0].kill()
-        return _watched(process, began, [worker.pid for worker in cluster.workers])
+        took = _watched(process, began, [worker.pid for worker in cluster.workers])
+    return took | {"driver_heap": _driver_heap(log)}
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -129,40 +134,67 @@ def _begun(arguments: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen
 
 
 def _watched(process: subprocess.Popen[bytes], began: float, others: Sequence[int] = ()) -> dict[str, float]:
-    """Wait for an analysis; return seconds since it `began`, and the most megabytes held at one moment.
+    """Wait for an analysis; return what it and `others` took, with all below them.
 
-    By it, `others` and all below them; pages that processes share count once. Raises `CalledProcessError`.
+    Seconds since it `began`, seconds of processors, and the most megabytes held at one moment, where pages
+    that processes share count once. Raises `CalledProcessError`.
     """
-    most = 0
+    most, worked = 0, dict[int, float]()
     while process.poll() is None:
-        most = max(most, _resident({process.pid, *others}))
+        below = _below({process.pid, *others})
+        most = max(most, sum(_resident(each) for each in below))
+        worked |= {each: seconds for each in below if (seconds := _worked(each))}
         time.sleep(_LOOK_EVERY)
     _, said = process.communicate()
     if process.returncode != 0:
         raise subprocess.CalledProcessError(process.returncode, "hushcast lab analyze", stderr=said)
-    return {"seconds": round(time.monotonic() - began, 1), "megabytes": round(most / 1024)}
+    return {
+        "seconds": round(time.monotonic() - began, 1),
+        "cpu": round(sum(worked.values()), 1),
+        "megabytes": round(most / 1024),
+    }
 
 
-def _resident(roots: set[int]) -> int:
-    """Return the proportional resident KiB of processes and of all below them, now."""
+def _below(roots: set[int]) -> list[int]:
+    """Return processes and all below them, now."""
     above: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            above[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue  # it has ended
-    total = 0
+        with suppress(OSError):  # it has ended
+            above[int(stat.parent.name)] = int(_fields(stat)[1])
+    found = []
     for process in above:
         at = process
         while at not in roots and at in above:
             at = above[at]
         if at in roots:
-            try:
-                lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-            except OSError:
-                continue
-            total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return total
+            found.append(process)
+    return found
+
+
+def _fields(stat: Path) -> list[str]:
+    """Return what stands behind a process's name."""
+    return stat.read_text().rpartition(")")[2].split()
+
+
+def _worked(process: int) -> float:
+    """Return the seconds of processors that a process has taken, 0 if it has ended."""
+    with suppress(OSError):
+        fields = _fields(Path(f"/proc/{process}/stat"))
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def _resident(process: int) -> int:
+    """Return the proportional resident KiB of a process, 0 if it has ended."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return 0
+
+
+def _driver_heap(log: Path) -> int:
+    """Return the most megabytes of Java's heap on the driver that were left after a look for garbage."""
+    return max((int(left) for left in re.findall(r"->(\d+)M\(", log.read_text())), default=0)
 
 
 if __name__ == "__main__":
