@@ -17,7 +17,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.cover.cover_chain import CoverChain
 from hushcast_protocol.cover.cover_frames import CoverBlocks, CoverLetters, CoverPlace, CoverPlaced
 from hushcast_protocol.cover.letter_rounds import LetterRounds
-from hushcast_protocol.cover.letters import LetterRelays, SealedLetter, seal_letter
+from hushcast_protocol.cover.letters import LetterRelays, seal_letter
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_protocol.cover.receipt_list import listed_numbers
 from hushcast_protocol.cover.waybills import Waybill
@@ -98,8 +98,9 @@ class LetterDaemon:
         return self.net.relay(self.chain.third)
 
     def publish(self, payload: bytes, is_held: bool = False) -> None:
-        message = self.net.composed(ONE, Content(payload))
-        self.letters.publish(errand_body(DropErrand(message)), self.now, is_held)
+        message, calendar = self.net.composed(ONE, Content(payload)), self.net.calendar
+        last_due = self.rules.round_at(calendar.day_start(message.day + 1)) - 2
+        self.letters.publish(errand_body(DropErrand(message)), self.now, is_held, last_due)
 
     def come(self) -> None:
         """Be there."""
@@ -125,8 +126,14 @@ class LetterDaemon:
         day = self.net.calendar.day(self.net.now) + 1
         await self.net.sleep_until(self.net.calendar.day_start(day) + 3 * ROUND)
 
-    def seal(self, due: int, body: bytes | None) -> SealedLetter:
-        return seal_letter(self.rules, self.relays, due, body, self.draw)
+    def sealed(self, now: int) -> tuple[bytes, ...]:
+        """The letters of a round; a message is known by its body."""
+        found = []
+        for one in self.letters.plan(now):
+            letter = seal_letter(self.rules, self.relays, one.due, one.key, self.draw)
+            self.letters.note_sent(one, letter.receipt)
+            found.append(letter.sealed)
+        return tuple(found)
 
     def opening(self) -> CoverPlace:
         """What it says first."""
@@ -156,7 +163,7 @@ class LetterDaemon:
                 now = self.now + (self.net.now % ROUND > ROUND / 2 or self.said >= self.now)
                 await self.net.sleep_until((now + 0.5) * ROUND)
                 self.said = now
-                letters = tuple(one.sealed for one in self.letters.letters(now, self.seal))
+                letters = self.sealed(now)
                 since = self.blocks[-1].round + 1 if self.blocks else now - 1
                 await channel.send(CoverLetters(now, since, letters))
                 while not self.blocks or self.blocks[-1].round < now - 1:
@@ -170,4 +177,4 @@ class LetterDaemon:
             listed = self.relays.waybill.opened_list(blocks.listed, blocks.blocks[-1])
         except PeerError:
             return
-        self.letters.note_listed(listed_numbers(listed))
+        self.letters.note_listed(listed_numbers(listed), blocks.listed)

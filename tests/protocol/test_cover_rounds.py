@@ -7,24 +7,28 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hushcast_protocol.authorities.cover_draw import cover_draw
 from hushcast_protocol.authorities.head_inside import BeaconState, HeadInside
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.cover_terms import NO_COVER, QUARTER, CoverTerms
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal, UsageError
+from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverChain
 from hushcast_protocol.cover.cover_lists import CoverLists
+from hushcast_protocol.cover.cover_presence import PRESENCE_DAYS, CoverPresence
 from hushcast_protocol.cover.cover_rules import DUE_A_ROUND, LETTERS_A_ROUND, PASSED_A_ROUND, CoverRules
-from hushcast_protocol.cover.letter_contents import LOOP_EVERY, MAX_LETTER_BODY, NUMBER, LetterReceipt
+from hushcast_protocol.cover.letter_contents import LOOP_EVERY, NUMBER, LetterReceipt
 from hushcast_protocol.cover.letter_rounds import (
     LOOPS,
     MAX_UNDER_COVER,
     RECEIPT_ROUNDS,
     LetterRounds,
-    SealLetter,
+    PlannedLetter,
 )
-from hushcast_protocol.cover.letters import OpenedLetter, SealedLetter
+from hushcast_protocol.cover.letters import OpenedLetter
 from hushcast_protocol.cover.porter_blocks import MAX_LISTS_WAITING, PorterBlocks
 from hushcast_protocol.cover.porter_queue import MAX_LETTERS_WAITING, PorterQueue
 from hushcast_protocol.cover.receipt_list import BLOCK, LIST, LISTED_A_ROUND, ReceiptList, listed_numbers
@@ -43,15 +47,17 @@ def letter(due: int) -> OpenedLetter:
     return OpenedLetter(due, RELAYS[0], b"came %d" % due)
 
 
-def sealing(seed: int = 2) -> SealLetter:
-    """Seals nothing: a letter is its body, and one of sixteen a loop."""
-    draw = drawing(seed)
+def receipt(draw: Randomness) -> LetterReceipt:
+    """One of sixteen is a loop."""
+    return LetterReceipt(draw(NUMBER), draw(1)[0] % LOOP_EVERY == 0)
 
-    def seal(due: int, body: bytes | None) -> SealedLetter:
-        receipt = LetterReceipt(draw(NUMBER), draw(1)[0] % LOOP_EVERY == 0)
-        return SealedLetter(due, body or b"", receipt)
 
-    return seal
+def play(rounds: LetterRounds, now: int, draw: Randomness) -> list[tuple[PlannedLetter, LetterReceipt]]:
+    """Hand in the letters of a round."""
+    sent = [(one, receipt(draw)) for one in rounds.plan(now)]
+    for one in sent:
+        rounds.note_sent(*one)
+    return sent
 
 
 def test_lists_are_disjoint_the_same_for_all_and_gaps_are_filled() -> None:
@@ -96,9 +102,9 @@ def test_a_round_has_three_letters_at_once_and_one_held(messages: int) -> None:
     rounds = LetterRounds(RULES, drawing())
     for number in range(messages):
         rounds.publish(b"%d" % number, NOW, is_held=number % 2 == 0)
-    seal, due = sealing(), Counter()
+    draw, due = drawing(2), Counter()
     for now in range(NOW, NOW + 400):
-        made = rounds.letters(now, seal)
+        made = [one for one, _ in play(rounds, now, draw)]
         assert len(made) == LETTERS_A_ROUND
         assert sorted(one.due - now > 0 for one in made) == [False, False, False, True]
         assert all(now <= one.due <= now + RULES.held_rounds for one in made)
@@ -107,43 +113,109 @@ def test_a_round_has_three_letters_at_once_and_one_held(messages: int) -> None:
     assert DUE_A_ROUND == PASSED_A_ROUND - 3
 
 
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 9)), max_size=40), st.integers(0, 9))
+def test_when_letters_are_due_says_nothing_of_what_is_published(
+    moves: list[tuple[bool, bool, int]], seed: int
+) -> None:
+    """With messages or without, listed or lost, the same draws give letters due in the same rounds."""
+    busy, idle = LetterRounds(RULES, drawing(seed)), LetterRounds(RULES, drawing(seed))
+    draw = drawing(seed)
+    for step, (is_held, is_listed, more) in enumerate(moves):
+        now = NOW + step
+        for one in range(more):
+            busy.publish(b"%d-%d" % (step, one), now, is_held, last_due=now + one if more == 3 else None)
+        sent = play(busy, now, draw)
+        assert [one.due for one, _ in sent] == [one.due for one in idle.plan(now)]
+        assert len({one.key for one, _ in sent} - {None}) == sum(one.key is not None for one, _ in sent)
+        if is_listed:
+            busy.note_listed({listed.number for _, listed in sent}, now)
+
+
 def test_a_message_goes_anew_until_it_is_listed_or_given_up() -> None:
-    rounds, seal = LetterRounds(RULES, drawing()), sealing()
+    rounds, draw = LetterRounds(RULES, drawing()), drawing(2)
     rounds.publish(b"m", NOW, is_held=False)
     went = {}
     for now in range(NOW, NOW + 12):
-        for one in rounds.letters(now, seal):
-            if one.sealed:
-                went[now] = one.receipt.number
+        went.update((now, one.number) for planned, one in play(rounds, now, draw) if planned.key)
     assert list(went) == [NOW, NOW + RECEIPT_ROUNDS + 1, NOW + 2 * (RECEIPT_ROUNDS + 1)]
-    rounds.note_listed({went[NOW + 10]})
-    assert rounds.waiting == 0
+    assert rounds.note_listed({went[NOW + 10]}, NOW + 11) == [b"m"]
+    assert not rounds.messages
     rounds.publish(b"lost", NOW, is_held=False)
     for now in range(NOW, NOW + 160):
-        rounds.letters(now, seal)
+        play(rounds, now, draw)
     assert rounds.given_up() == [b"lost"]
     assert not rounds.given_up()
 
 
-def test_loss_is_known_by_loops() -> None:
-    lossy, whole = LetterRounds(RULES, drawing()), LetterRounds(RULES, drawing())
-    seal = sealing()
-    for now in range(NOW, NOW + 8 * LOOPS):
-        lossy.letters(now, seal)
-        whole.note_listed({one.receipt.number for one in whole.letters(now, seal)})
+def test_a_message_of_one_day_goes_in_a_letter_that_is_due_on_it_or_is_given_up() -> None:
+    rounds, draw = LetterRounds(RULES, drawing()), drawing(2)
+    for number in range(30):
+        rounds.publish(b"%d" % number, NOW, is_held=True, last_due=NOW + 20)
+    sent = [one for now in range(NOW, NOW + 22) for one, _ in play(rounds, now, draw) if one.key is not None]
+    assert sent
+    assert all(one.due <= NOW + 20 for one in sent)
+    play(rounds, NOW + 40, draw)
+    assert len(rounds.given_up()) == 30
+
+
+def test_what_waits_for_the_first_letter_that_is_passed_has_its_day_from_then() -> None:
+    rounds, begins, day = LetterRounds(RULES, drawing()), NOW + 100, RULES.held_rounds
+    before = rounds.publish(b"m", NOW, is_held=False)
+    assert before.until == NOW + day
+    assert rounds.begin_at(begins) == [before]
+    assert before.until == begins + day
+    assert rounds.publish(b"n", NOW, is_held=True).until == begins + 2 * day
+    assert rounds.publish(b"o", begins + 9, is_held=False).until == begins + 9 + day
+    assert not rounds.begin_at(begins)
+
+
+def test_a_letter_that_the_porter_throws_away_has_no_message() -> None:
+    rounds = LetterRounds(RULES, drawing())
+    rounds.publish(b"m", NOW, is_held=False)
+    assert all(one.key is None for one in rounds.plan(NOW, is_passed=False))
+    assert sum(one.key is not None for one in rounds.plan(NOW)) == 1
+
+
+def test_what_was_under_way_by_another_chain_goes_anew_and_what_is_taken_back_does_not() -> None:
+    rounds, draw = LetterRounds(RULES, drawing()), drawing(2)
+    for key in (b"m", b"n"):
+        rounds.publish(key, NOW, is_held=False)
+    play(rounds, NOW, draw)
+    rounds.begin_anew()
+    rounds.forget(b"n")
+    assert {one.key for one in rounds.plan(NOW + 1)} == {b"m", None}
+
+
+def test_loss_is_known_by_loops_and_not_while_no_list_comes() -> None:
+    lossy, whole, away = (LetterRounds(RULES, drawing()) for _ in range(3))
+    draw = drawing(2)
+    for now in range(NOW, NOW + 16 * LOOPS):
+        play(lossy, now, draw)
+        lossy.note_listed(set(), now)
+        whole.note_listed({one.number for _, one in play(whole, now, draw)}, now)
+        play(away, now, draw)
     assert lossy.loops_lost
     assert not whole.loops_lost
+    assert not away.loops_lost
 
 
-def test_a_daemon_refuses_what_no_letter_takes() -> None:
+def test_a_daemon_has_so_many_messages_under_cover_and_no_more() -> None:
     rounds = LetterRounds(RULES, drawing())
-    for body in (b"", b"m" * (MAX_LETTER_BODY + 1)):
-        with pytest.raises(Refusal, match="1 to 3806 bytes"):
-            rounds.publish(body, NOW, is_held=False)
     for _ in range(MAX_UNDER_COVER):
         rounds.publish(b"m", NOW, is_held=True)
     with pytest.raises(Refusal, match="too many"):
         rounds.publish(b"m", NOW, is_held=True)
+
+
+def test_who_was_there_in_nearly_all_rounds_of_two_weeks_is_always_there() -> None:
+    for missed, is_there in ((0, True), (2, True), (3, False)):
+        presence = CoverPresence(RULES)
+        for day in range(100, 100 + PRESENCE_DAYS):
+            for _ in range(RULES.rounds_in(1) - missed):
+                presence.note(day)
+        assert presence.is_always_there(100 + PRESENCE_DAYS) is is_there
+        assert presence.lapse(101 + PRESENCE_DAYS) == [100]
+        assert not presence.is_always_there(101 + PRESENCE_DAYS)
 
 
 def begun() -> PorterQueue:

@@ -1,36 +1,49 @@
-"""A daemon's rounds: four letters in each, three at once and one held, with messages in them or not."""
+"""A daemon's rounds: four letters in each, three at once and one held, with messages in them or not.
+
+First it is planned which letters have which message, then they are sealed, and at the daemon's moment of the
+round they go: what takes longer with a message in it is done before.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Randomness, below, sample
 from hushcast_protocol.cover.cover_rules import AT_ONCE_A_ROUND, DUE_A_ROUND, LETTERS_A_ROUND, CoverRules
-from hushcast_protocol.cover.letter_contents import MAX_LETTER_BODY
-from hushcast_protocol.cover.letters import SealedLetter
+from hushcast_protocol.cover.letter_contents import LetterReceipt
 
 # Messages of one daemon that wait for a letter or a receipt: 1 MB. A day's letters are 576.
 MAX_UNDER_COVER = 256
 RECEIPT_ROUNDS = 4  # rounds from the one in which a letter is due to its receipt; then the message goes anew
 LOOPS = 40  # letters that are looked back at; with half of them lost by chance, more than half are lost
 
-SealLetter = Callable[[int, bytes | None], SealedLetter]
-"""Seals a letter that is due in a round, with a message or without."""
-
 
 @dataclass(slots=True)
-class _Covered:
+class CoveredMessage:
     """A message under cover, and its letter under way."""
 
-    body: bytes
+    key: bytes
+    """By which its daemon knows it."""
     is_held: bool
     until: int
     """The last round in which it may go anew."""
+    last_due: int | None = None
+    """The last round in which its letter may be due; `None`: any, as it is sealed for the day of that."""
     number: bytes | None = None
+    """Of its letter under way."""
     waits_until: int = 0
+    """The round up to which that may be listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLetter:
+    """A letter that is to be sealed: the round in which it is due, and the key of the message in it."""
+
+    due: int
+    key: bytes | None
 
 
 class LetterRounds:
@@ -39,62 +52,117 @@ class LetterRounds:
     def __init__(self, rules: CoverRules, randomness: Randomness) -> None:
         self._rules = rules
         self._randomness = randomness
-        self._messages: list[_Covered] = []
+        self._begins = 0
+        self._messages: list[CoveredMessage] = []
         self._held_due: Counter[int] = Counter()
         self._loops: dict[bytes, int] = {}
         self._came_back: deque[bool] = deque(maxlen=LOOPS)
         self._given_up: list[bytes] = []
 
-    def publish(self, body: bytes, now: int, is_held: bool) -> None:
-        """Let a sealed message go in a letter: at once, or held, due within a day.
-
-        Raises `Refusal` where it is too large for a letter, or too many wait.
-        """
-        if not 0 < len(body) <= MAX_LETTER_BODY:
-            raise Refusal(f"a message under cover has 1 to {MAX_LETTER_BODY} bytes when it is sealed")
+    def publish(self, key: bytes, now: int, is_held: bool, last_due: int | None = None) -> CoveredMessage:
+        """Let a message go in a letter: at once, or held, due within a day. Raises `Refusal` for too many."""
         if len(self._messages) >= MAX_UNDER_COVER:
             raise Refusal("too many messages wait for a letter: publish later")
-        self._messages.append(_Covered(body, is_held, now + self._rules.held_rounds * (2 if is_held else 1)))
+        message = CoveredMessage(key, is_held, self._until(now, is_held), last_due)
+        self._messages.append(message)
+        return message
 
-    def letters(self, now: int, seal: SealLetter) -> list[SealedLetter]:
-        """Return the four letters of a round in random order: what waits longest goes first."""
+    def begin_at(self, begins: int) -> list[CoveredMessage]:
+        """Take notice of the first round whose letters are passed; return messages that have longer now."""
+        self._begins = begins
+        late = [one for one in self._messages if one.until < begins + self._span(one.is_held)]
+        for message in late:
+            message.until = begins + self._span(message.is_held)
+        return late
+
+    def _until(self, now: int, is_held: bool) -> int:
+        """Return the last round in which what is published now may go anew."""
+        return max(now, self._begins) + self._span(is_held)
+
+    def _span(self, is_held: bool) -> int:
+        return self._rules.held_rounds * (2 if is_held else 1)
+
+    def restore(self, message: CoveredMessage) -> None:
+        """Take up a message that waited before a restart."""
+        self._messages.append(message)
+
+    def forget(self, key: bytes) -> None:
+        """Let a message go no more: it was taken back."""
+        self._messages = [one for one in self._messages if one.key != key]
+
+    def begin_anew(self) -> None:
+        """Take notice of another chain: what is under way by the one before has its receipt from nobody."""
+        for message in self._messages:
+            message.number = None
+        self._held_due.clear()
+        self._loops.clear()
+        self._came_back.clear()
+
+    def plan(self, now: int, is_passed: bool = True) -> list[PlannedLetter]:
+        """Return the four letters of a round in random order: what waits longest goes first.
+
+        Without `is_passed` the porter throws them away, so no message is in any.
+        """
         self._look_back(now)
-        made = [self._letter(now, seal, is_held=False) for _ in range(AT_ONCE_A_ROUND)]
-        made += [self._letter(now, seal, is_held=True) for _ in range(LETTERS_A_ROUND - AT_ONCE_A_ROUND)]
-        return sample(self._randomness, made, len(made))
+        dues = [(now, False)] * AT_ONCE_A_ROUND
+        dues += [(self._held_until(now), True) for _ in range(LETTERS_A_ROUND - AT_ONCE_A_ROUND)]
+        planned: list[PlannedLetter] = []
+        for due, is_held in dues:
+            fitting = (
+                one.key
+                for one in self._messages
+                if one.number is None
+                and one.is_held == is_held
+                and (one.last_due is None or due <= one.last_due)
+                and all(one.key != other.key for other in planned)
+            )
+            planned.append(PlannedLetter(due, next(fitting, None) if is_passed else None))
+        return sample(self._randomness, planned, len(planned))
 
-    def note_listed(self, numbers: Collection[bytes]) -> None:
-        """Take a third's list: what is on it is done."""
-        self._messages = [one for one in self._messages if one.number is None or one.number not in numbers]
-        for number in self._loops.keys() & numbers:
-            del self._loops[number]
-            self._came_back.append(True)
+    def note_sent(self, letter: PlannedLetter, receipt: LetterReceipt) -> CoveredMessage | None:
+        """Take notice that a planned letter was handed in, and what it is listed by; return its message."""
+        if letter.key is None:
+            if receipt.is_loop:
+                self._loops[receipt.number] = letter.due + RECEIPT_ROUNDS
+            return None
+        for message in self._messages:
+            if message.key == letter.key:
+                message.number, message.waits_until = receipt.number, letter.due + RECEIPT_ROUNDS
+                return message
+        return None  # it was taken back while its letter was sealed
+
+    def note_listed(self, numbers: Collection[bytes], listed: int) -> list[bytes]:
+        """Take the third's list that came in a round, or that none did; return the keys of what is done."""
+        done = [one.key for one in self._messages if one.number is not None and one.number in numbers]
+        self._messages = [one for one in self._messages if one.key not in done]
+        for number, until in list(self._loops.items()):
+            if number in numbers or until < listed:
+                del self._loops[number]
+                self._came_back.append(number in numbers)
+        return done
 
     def given_up(self) -> list[bytes]:
-        """Return once each message that no letter brought there in time: its user is told."""
+        """Return once the key of each message that no letter brought there in time: its user is told."""
         told, self._given_up = self._given_up, []
         return told
 
     @property
+    def messages(self) -> list[CoveredMessage]:
+        """Those without a receipt, oldest first."""
+        return list(self._messages)
+
+    @property
     def waiting(self) -> int:
-        """Messages without a receipt."""
+        """How many these are."""
         return len(self._messages)
 
     @property
     def loops_lost(self) -> bool:
-        """Whether more than half of the last loops did not come back; not before there are as many."""
-        return len(self._came_back) == LOOPS and 2 * sum(self._came_back) < LOOPS
+        """Whether more than half of the last loops did not come back; not before there are as many.
 
-    def _letter(self, now: int, seal: SealLetter, is_held: bool) -> SealedLetter:
-        due = self._held_until(now) if is_held else now
-        waiting = (one for one in self._messages if one.number is None and one.is_held == is_held)
-        message = next(waiting, None)
-        letter = seal(due, message.body if message else None)
-        if message is not None:
-            message.number, message.waits_until = letter.receipt.number, due + RECEIPT_ROUNDS
-        elif letter.receipt.is_loop:
-            self._loops[letter.receipt.number] = due + RECEIPT_ROUNDS
-        return letter
+        Only rounds whose blocks came tell: a porter that is away has lost none.
+        """
+        return len(self._came_back) == LOOPS and 2 * sum(self._came_back) < LOOPS
 
     def _held_until(self, now: int) -> int:
         """Draw a round within a day in which not too many held letters are due."""
@@ -106,14 +174,14 @@ class LetterRounds:
         return due
 
     def _look_back(self, now: int) -> None:
-        """Let messages whose receipt did not come go anew, or give them up; count loops that are lost."""
-        for number, until in list(self._loops.items()):
-            if until < now:
-                del self._loops[number]
-                self._came_back.append(False)
+        """Let messages whose receipt did not come go anew, or give them up."""
         for message in self._messages:
             if message.number is not None and message.waits_until < now:
                 message.number = None
-        gone = [one for one in self._messages if one.number is None and one.until < now]
-        self._given_up += [one.body for one in gone]
+        gone = [
+            one
+            for one in self._messages
+            if one.number is None and (one.until < now or (one.last_due is not None and one.last_due < now))
+        ]
+        self._given_up += [one.key for one in gone]
         self._messages = [one for one in self._messages if one not in gone]

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from enum import Enum
 
 from hushcast_protocol.cover.cover_rules import CoverRules
-from hushcast_protocol.cover.letter_contents import NUMBER, LetterReceipt
 from hushcast_protocol.cover.letter_rounds import LetterRounds
-from hushcast_protocol.cover.letters import OpenedLetter, SealedLetter
+from hushcast_protocol.cover.letters import OpenedLetter
 from hushcast_protocol.cover.porter_queue import PorterQueue
 
 _RULES = CoverRules(bytes(32), 3600, round_seconds=3600)
@@ -60,15 +59,11 @@ def _counts(line: list[int], fault: PorterFault, chance: random.Random) -> list[
     counts = []
     for now, is_there in enumerate(line):
         if is_there:
-            for letter in rounds.letters(now, _unsealed):
-                queue.take(OpenedLetter(letter.due, bytes(32), letter.sealed), now)
+            for letter in rounds.plan(now):
+                queue.take(OpenedLetter(letter.due, bytes(32), b"came"), now)
         passed = queue.end_round(now, _maker(fault, chance))
         counts.append(sum(one != b"" for one in passed))
     return counts
-
-
-def _unsealed(due: int, body: bytes | None) -> SealedLetter:
-    return SealedLetter(due, body or b"came", LetterReceipt(bytes(NUMBER), is_loop=False))
 
 
 def _maker(fault: PorterFault, chance: random.Random) -> Callable[[], bytes]:

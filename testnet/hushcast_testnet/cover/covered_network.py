@@ -23,7 +23,6 @@ from hushcast_protocol.cover.letter_second import LetterSecond
 from hushcast_protocol.cover.letter_third import LetterThird
 from hushcast_protocol.cover.letters import (
     LetterRelays,
-    SealedLetter,
     Stage,
     empty_letter,
     open_letter,
@@ -135,17 +134,11 @@ class CoveredNetwork:
     def _speak(self, daemon: CoveredDaemon) -> None:
         third = self._relays[daemon.relays.third.id]
         if third.block is not None:
-            daemon.rounds.note_listed(listed_numbers(third.block))
-        with_message: set[bytes] = set()
-
-        def seal(due: int, body: bytes | None) -> SealedLetter:
-            letter = seal_letter(self.rules, daemon.relays, due, body, self._draw)
-            if body is not None:
-                with_message.add(letter.sealed)
-            return letter
-
-        for letter in daemon.rounds.letters(self.round, seal):
-            self._hand_in(daemon, letter.sealed, letter.sealed in with_message)
+            daemon.rounds.note_listed(listed_numbers(third.block), self.round - 1)
+        for planned in daemon.rounds.plan(self.round):
+            letter = seal_letter(self.rules, daemon.relays, planned.due, planned.key, self._draw)
+            daemon.rounds.note_sent(planned, letter.receipt)
+            self._hand_in(daemon, letter.sealed, planned.key is not None)
 
     def _hand_in(self, daemon: CoveredDaemon, sealed: bytes, is_message: bool) -> None:
         at = _LATER if self._fault == PlantedFault.LATER and is_message else 0.0
