@@ -38,7 +38,7 @@ ARROWS: dict[str, set[str]] = {
 }
 ARROWS["overlay"] |= {"runtime", "directory", "cover family"}
 ARROWS["node"] |= {"authorities family", "overlay family", "central family", "brokers family"}
-ARROWS["node"].add("shards family")
+ARROWS["node"] |= {"shards family", "cover family"}
 ARROWS["gateway"] = {"base", "content", "mqtt family", "purposes family", "http family", "runtime", "client"}
 ARROWS["located"] = {"base", "content", "spatial family", "runtime", "client"}
 ARROWS["testnet"] = {*ARROWS["node"], "node", "mqtt family", "cover family"}

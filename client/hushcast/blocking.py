@@ -72,6 +72,7 @@ class BlockingDaemon:
         purposes: Allowed | None = None,
         token: bytes | None = None,
         open: bool = False,
+        next_round: bool = False,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once the message is on the daemon's disk."""
@@ -86,6 +87,7 @@ class BlockingDaemon:
             purposes=purposes,
             token=token,
             open=open,
+            next_round=next_round,
             timeout=timeout,
         )
 

@@ -61,6 +61,7 @@ class PublishRequest(StrictRequest, frozen=True, tag_field="op", tag="publish", 
     `tell` says when to answer: when a relay has `accepted` it, or when it is `queued` in the outbox; with
     `at_once` this is refused while there is no relay. A text that names a subscription's topic which
     only a link can name is refused, for it would go out on an open topic: with `open` that one is meant.
+    With `next_round` a daemon under cover does not hold it.
     """
 
     topic: str
@@ -74,6 +75,7 @@ class PublishRequest(StrictRequest, frozen=True, tag_field="op", tag="publish", 
     tags: list[str] | msgspec.UnsetType = msgspec.UNSET
     """By which relays find subscriptions to `tags [...]`; left out where there are none."""
     open: bool = False
+    next_round: bool = False
 
 
 class AwaitRequest(StrictRequest, frozen=True, tag_field="op", tag="await"):
@@ -218,6 +220,8 @@ class PublishAnswer(Told, frozen=True, tag_field="event", tag="published"):
     id: str
     topic: str
     receipt: Literal["accepted", "queued"] = "accepted"
+    outlook: str | msgspec.UnsetType = msgspec.UNSET
+    """Under cover, for people: when it goes, and when its receipt may be there; nobody waits for that."""
 
 
 class OutboxAnswer(Told, frozen=True, tag_field="event", tag="outbox"):

@@ -113,6 +113,7 @@ class Daemon(Questions, CarriedLinkCalls):
         purposes: Allowed | None = None,
         token: bytes | None = None,
         open: bool = False,
+        next_round: bool = False,
         timeout: float | None = None,
     ) -> Publication:
         """Publish; return once the message is on the daemon's disk, which goes on until a relay takes it.
@@ -121,11 +122,14 @@ class Daemon(Questions, CarriedLinkCalls):
         digits each, do not travel inside: who subscribes with `where="tags [...]"` is brought what has one of
         these, and relays see a token of each, another one each day. With `purposes` it has tags of their own.
         `token` are 16 random bytes: a call that is given those of an earlier one, which was cancelled, say,
-        does not publish again what the daemon has taken then. Otherwise as `publish`.
+        does not publish again what the daemon has taken then. With `next_round` a daemon under cover does not
+        hold the message; what it returns then has an `outlook`. Otherwise as `publish`.
         """
         with self._limit(timeout):
             data, tags = sealed_payload(topic, payload, purposes, tags)
-            return await self._enqueue(topic, data, attributes, author, at_once, tags, open, token)
+            return await self._enqueue(
+                topic, data, attributes, author, at_once, tags, open, token, next_round
+            )
 
     async def accepted(self, publication: Publication, *, timeout: float | None = None) -> None:
         """Return once a relay has given its receipt for what was enqueued.
@@ -235,6 +239,7 @@ class Daemon(Questions, CarriedLinkCalls):
         tags: Iterable[str],
         is_open: bool,
         token: bytes | None = None,
+        next_round: bool = False,
     ) -> Publication:
         from hushcast.keys import new_token
 
@@ -249,10 +254,11 @@ class Daemon(Questions, CarriedLinkCalls):
             token,
             list(tags) or msgspec.UNSET,
             is_open,
+            next_round,
         )
         async with self._handing_in:
             told = await self.ask(request, control_messages.PublishAnswer, math.inf)
-        return Publication(told.id, told.topic, token)
+        return Publication(told.id, told.topic, token, told.outlook or "")
 
     def _limit(self, timeout: float | None) -> AbstractContextManager[None]:
         return limit(self._timeout if timeout is None else timeout)

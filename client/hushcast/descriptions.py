@@ -20,6 +20,8 @@ class Publication:
     """The topic's name."""
     token: bytes = field(repr=False, compare=False)
     """By which the daemon knows it when it is asked again."""
+    outlook: str = field(default="", compare=False)
+    """At a daemon under cover, for people: when it goes, and when its receipt may be there."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from hushcast.control_messages import (
     AcknowledgeAnswer,
     AcknowledgeRequest,
@@ -30,6 +32,7 @@ from hushcast.control_messages import (
 )
 from hushcast.device_messages import DeviceRequest
 from hushcast_local.devices.device_requests import answer_device_request
+from hushcast_local.outbox import OutboxPublication, ReceiptedPublication
 from hushcast_local.service import Service
 from hushcast_local.subscription_names import check_unlisted, held_interest, open_or_held
 from hushcast_protocol.base.errors import Refusal, UsageError
@@ -107,11 +110,30 @@ class ApplicationRequests:
         content = Content(request.payload, parse_values(topic, request.set))
         waits, tags = request.tell == "accepted", check_tags(request.tags or ())
         publication = await self.service.enqueue(
-            topic, content, _author(request), waits or request.at_once, request.token, tags
+            topic,
+            content,
+            _author(request),
+            waits or request.at_once,
+            request.token,
+            tags,
+            request.next_round,
         )
         if waits:
             await publication.taken()
-        return PublishAnswer(publication.id.hex(), topic.name, request.tell, request=request.request)
+        return PublishAnswer(
+            publication.id.hex(),
+            topic.name,
+            request.tell,
+            _outlook(publication),
+            request=request.request,
+        )
+
+
+def _outlook(publication: OutboxPublication | ReceiptedPublication) -> str | msgspec.UnsetType:
+    """Return what is said under cover in the place of waiting for a receipt."""
+    if not isinstance(publication, OutboxPublication) or not publication.is_covered:
+        return msgspec.UNSET
+    return publication.reason or msgspec.UNSET
 
 
 async def _about_topic(

@@ -102,6 +102,8 @@ class OutboxPublication:
     """By which an application that lost its connection asks for it again."""
     reseal: Reseal | None = field(default=None, repr=False)
     """`None`: it is given up when its day is over."""
+    is_covered: bool = False
+    """Whether it goes in letters: then nobody is handed it directly."""
     waits: bool = False
     """Whether drops have failed: only from then on is on disk what seals it anew."""
     settled: trio.Event = field(default_factory=trio.Event)
@@ -269,7 +271,11 @@ class Outbox:
     def describe(self) -> list[dict[str, Any]]:
         """Describe what waits, oldest first, then what was given up."""
         waiting = [
-            _described(publication.id, publication, "waiting" if publication.next_attempt else "dropping")
+            _described(
+                publication.id,
+                publication,
+                "waiting" if publication.next_attempt or publication.is_covered else "dropping",
+            )
             | {"next_attempt": publication.next_attempt and round(publication.next_attempt, 3)}
             for publication in self._waiting.values()
         ]

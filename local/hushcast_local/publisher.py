@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import trio
 
+from hushcast_local.covered_publications import CoveredPublications
 from hushcast_local.outbox import Outbox, OutboxPublication, ReceiptedPublication, Reseal
 from hushcast_local.second_looks import SecondLooks
 from hushcast_local.topic_keys import TopicKeys
@@ -47,6 +48,9 @@ class Publisher:
         self._tracer = context.tracer
         self._spawn = context.spawn
         self._turns = trio.CapacityLimiter(MAX_UNDER_WAY)
+        self._covered: CoveredPublications | None = None
+        if carrier.covering is not None:
+            self._covered = CoveredPublications(carrier.covering, outbox, self._seal_for, context)
 
     async def load(self) -> None:
         """Take up the publications that a restart interrupted."""
@@ -62,7 +66,7 @@ class Publisher:
         Raises `NoReceiptYet` when the first attempts have failed, and `Refusal` as `enqueue` does.
         """
         self._carrier.check_open()
-        message = await self._sealed(topic, content, author)
+        message = await self._sealed(topic, content, self._today, author)
         publication = self._put(topic, message, _reseal_of(topic, author))
         await publication.taken()
         return publication
@@ -75,20 +79,22 @@ class Publisher:
         at_once: bool = False,
         token: bytes | None = None,
         tags: Iterable[str] = (),
+        next_round: bool = False,
     ) -> OutboxPublication | ReceiptedPublication:
         """Publish, and return once it is durable in the outbox, before the first drop.
 
         A publication whose `token` is known is not made again. Raises `Refusal` if the content is too large
         or the outbox full, or if nobody will ever take it; with `at_once`, for a caller that waits, also if
         there is nobody to hand it to; `UsageError` for too many `tags`, by which carriers may find its
-        subscriptions.
+        subscriptions. Under cover it goes in the `next_round`, or is held as the daemon's settings say.
         """
         kept = self._known(token)
         if kept is None:
             self._check_open(at_once)
-            message = await self._sealed(topic, content, author, tags)
+            message = await self._sealed(topic, content, self._today, author, tags)
             # It may have been asked for again while the topic's key was made.
-            kept = self._known(token) or self._put(topic, message, _reseal_of(topic, author, tags), token)
+            reseal = _reseal_of(topic, author, tags)
+            kept = self._known(token) or self._put(topic, message, reseal, token, next_round)
         await self._outbox.durable()
         return kept
 
@@ -102,18 +108,30 @@ class Publisher:
     def _known(self, token: bytes | None) -> OutboxPublication | ReceiptedPublication | None:
         return None if token is None else self._outbox.known(token)
 
+    @property
+    def _today(self) -> int:
+        return self._calendar.day(self._env.now())
+
     async def _sealed(
-        self, topic: Topic, content: Content, author: Seed | None, tags: Iterable[str] = ()
+        self, topic: Topic, content: Content, day: int, author: Seed | None, tags: Iterable[str] = ()
     ) -> Message:
-        day = self._calendar.day(self._env.now())
         tokens = await self._keys.published(topic, day, content.values, tags)
         body_key = await self._keys.of_bodies(topic, day)
         return compose(body_key, day, tokens, content, self._env.randomness, author)
 
     def _put(
-        self, topic: Topic, message: Message, reseal: Reseal | None, token: bytes | None = None
+        self,
+        topic: Topic,
+        message: Message,
+        reseal: Reseal | None,
+        token: bytes | None = None,
+        next_round: bool = False,
     ) -> OutboxPublication:
+        if self._covered is not None:
+            self._covered.check_fits(message)
         publication = self._outbox.put(topic.name, message, token, topic.width, reseal)
+        if self._covered is not None:
+            self._covered.begin(publication, next_round)
         # Before anything is waited for: the application may leave, and must not leave it half published.
         self._spawn(self._keep, publication)
         return publication
@@ -121,6 +139,9 @@ class Publisher:
     async def _keep(self, publication: OutboxPublication) -> None:
         """Hand it over, with retries, until the network has taken it or its time is over."""
         await self._outbox.durable()
+        if self._covered is not None:
+            await self._covered.keep(publication)
+            return
         manner = self._carrier.manner
         backoff = Backoff(manner.first_retry, manner.longest_retry, self._env.randomness)
         with publication.scope:
@@ -174,15 +195,20 @@ class Publisher:
 
         A relay may have the earlier one and have lost its receipt: whoever gets both shows one.
         """
-        now, reseal = self._env.now(), publication.reseal
-        is_later = self._env.is_certain() and self._calendar.day(now) > publication.message.day
-        if reseal is None or not is_later or now >= self._end(publication):
+        now = self._env.now()
+        is_later = self._env.is_certain() and self._today > publication.message.day
+        if is_later and now < self._end(publication):
+            await self._seal_for(publication, self._today)
+
+    async def _seal_for(self, publication: OutboxPublication, day: int) -> None:
+        """Seal it for another day, as far as it can be."""
+        if (reseal := publication.reseal) is None:
             return
         try:
             topic = parse_topic(reseal.link)
             key = await self._keys.of_bodies(topic, publication.message.day)
             content = replace(open_body(key, publication.message), first_id=publication.id)
-            message = await self._sealed(topic, content, None, reseal.tags)
+            message = await self._sealed(topic, content, day, None, reseal.tags)
         except (AuthenticationError, DecodeError, UsageError):
             publication.reseal = None  # its record is damaged: it goes as it is, or not at all
             return

@@ -57,12 +57,14 @@ class Service:
         at_once: bool = False,
         token: bytes | None = None,
         tags: Iterable[str] = (),
+        next_round: bool = False,
     ) -> OutboxPublication | ReceiptedPublication:
         """Publish; return once the message is durable in the outbox, or was before.
 
-        Raises `Refusal`, and `UsageError` for too many tags.
+        Under cover it goes in the `next_round`, or is held as the daemon's settings say. Raises `Refusal`,
+        and `UsageError` for too many tags.
         """
-        return await self._publisher.enqueue(topic, content, author, at_once, token, tags)
+        return await self._publisher.enqueue(topic, content, author, at_once, token, tags, next_round)
 
     async def taken(self, token: bytes) -> OutboxPublication | ReceiptedPublication:
         """Return the publication with an application's token once it has a receipt.

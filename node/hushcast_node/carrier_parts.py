@@ -16,6 +16,7 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CentralProfile
+from hushcast_protocol.cover.hold_rule import HoldRule
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.ready_slots import NONE_READY, ReadyRule
 
@@ -35,6 +36,8 @@ class OverlayParts:
     reading: ShardReader = READING
     ready: ReadyRule = NONE_READY
     """How many connections it holds ready for what it will publish."""
+    cover: HoldRule | None = None
+    """How it holds messages under cover; `None`: it has no cover."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from hushcast_directory.client.pinned_directories import open_source
 from hushcast_local.topic_keys import Derive, TopicKeys
@@ -49,6 +50,11 @@ from hushcast_runtime.transports.base import Listener
 from hushcast_runtime.transports.connection_guard import ConnectionGuard
 from hushcast_runtime.wording import counted
 
+if TYPE_CHECKING:
+    from hushcast_overlay.routes.cover.cover_carrier import CoverCarrier
+    from hushcast_overlay.routes.cover.cover_rounds import CoverRounds
+    from hushcast_protocol.cover.hold_rule import HoldRule
+
 SILENT_FOR = 2  # epochs without any answer: a directory that was restarted misses one
 
 
@@ -71,6 +77,7 @@ class OverlayAdapter:
         """Which relays serve which topics."""
         self._registration = Registration()
         self._routes: OverlayRoutes | None = None
+        self._rounds: CoverRounds | None = None
         self.relay: RelayRole | None = None
         self.listener: Listener | None = None
         """A relay's address."""
@@ -124,9 +131,11 @@ class OverlayAdapter:
         """Return what derives the keys of topics."""
         return TopicKeys(self._parts.network.id, env, derive)
 
-    async def start(self, context: Context) -> OverlayCarrier:
+    async def start(self, context: Context) -> OverlayCarrier | CoverCarrier:
         """Make the carrier; start a relay, and what keeps rosters fresh."""
         await self.rosters.load()
+        if self._parts.cover is not None:
+            return await self._start_covered(self._parts.cover, context)
         await self.shards.load()
         candidates = CandidateLists(self.shards, self.rosters, context)
         await candidates.load()
@@ -137,6 +146,15 @@ class OverlayAdapter:
         self.shards.begin(context.spawn)
         if context.tracer.is_on:  # it looks through each roster
             context.spawn(self._trace_rosters, context)
+        return carrier
+
+    async def _start_covered(self, hold: HoldRule, context: Context) -> CoverCarrier:
+        """Fetch rosters, at moments that follow from nothing, and begin rounds; there is nothing else."""
+        # A daemon without cover runs no line of it.
+        from hushcast_overlay.routes.cover.daemon_cover import begin_cover
+
+        context.spawn(self.rosters.run)
+        carrier, self._rounds = await begin_cover(hold, self.rosters, self._connector, context)
         return carrier
 
     def _is_listed(self, relay: RelayId) -> bool:
@@ -252,6 +270,11 @@ class OverlayAdapter:
         shard = None if sharding is None else self._shard_in(sharding)
         return observations.Roster(count(roster), sorted(relays), shard)
 
+    @property
+    def cover(self) -> dict[str, Any] | None:
+        """How letters go; `None` without cover."""
+        return self._rounds.describe() if self._rounds is not None else None
+
     def waits_for(self) -> str:
         """Say what is missing until it is ready."""
         if self.rosters.newest is None:
@@ -292,6 +315,7 @@ class OverlayAdapter:
             "links": relay.peers.open_links() if relay else 0,
             "difficulty": self.shards.least_difficulty(relay.id) if relay else 0,
             "leases": len(relay.leases.book) if relay else 0,
+            "cover": self.cover,
         }
 
     def _describe_wire(self) -> dict[str, Any] | None:

@@ -33,6 +33,7 @@ async def examine_overlay(
         *_directories(side),
         *_relays(side, is_testnet),
         *_wire(side),
+        *_cover(side),
         examine_files(FILES_NEEDED + FILES_A_RELAY * relays),
     ]
     if not is_relay:
@@ -113,6 +114,16 @@ def _wire(side: OverlayAdapter | None) -> list[Finding]:
     wire = side.rosters.wire
     found = [] if wire is None else wire.examine(side.rosters.calendar)
     return found or side.other_wires.examine()
+
+
+def _cover(side: OverlayAdapter | None) -> list[Finding]:
+    """Tell of a daemon under cover whether letters go."""
+    if side is None or (cover := side.cover) is None:
+        return []
+    if cover["problem"] is None:
+        return [good("cover", f"on, {counted(cover['rounds'], 'round')}, {cover['missed']} missed")]
+    way_out = "messages wait, and nothing goes another way; where it lasts, publish with another daemon"
+    return [warning("cover", f"nothing goes: {cover['problem']}", way_out)]
 
 
 def _relays(side: OverlayAdapter | None, is_testnet: bool) -> list[Finding]:

@@ -132,4 +132,5 @@ def _carrier(settings: NodeSettings, identity: Identity | None, env: Environment
         settings.directories(),
         identity,
         ready=settings.ready.rule(),
+        cover=settings.cover.rule(),
     )

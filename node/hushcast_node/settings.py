@@ -18,7 +18,8 @@ from hushcast_node.carrier_parts import BrokersParts, CentralParts, OverlayParts
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile
+from hushcast_protocol.cover.hold_rule import HoldRule
+from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile, Root
 from hushcast_protocol.overlay.ready_slots import ReadyRule
 from hushcast_runtime.processes.config import (
     AuthoritySection,
@@ -114,6 +115,19 @@ class ReadySection(Section, frozen=True, kw_only=True):
         return ReadyRule(self.connections, self.minutes * 60.0)
 
 
+class DaemonCoverSection(Section, frozen=True, kw_only=True):
+    """Cover: rounds that hide from those who watch the lines who publishes (docs/cover.md)."""
+
+    on: bool = False
+    """Whether all that this daemon says goes in letters. It publishes then, and does not subscribe."""
+    hold: Literal["auto", "always", "never"] = "auto"
+    """Whether messages are held for up to a day: `auto`, unless the daemon was there for two weeks on end."""
+
+    def rule(self) -> HoldRule | None:
+        """Return how messages are held; `None`: there is no cover."""
+        return HoldRule(self.hold) if self.on else None
+
+
 class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     """Settings of `hushcast run node`."""
 
@@ -136,6 +150,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     trees: Annotated[int, msgspec.Meta(ge=1, le=MAX_TREES)] | None = None
     """Trees of a subscription, each as much traffic as the first; the profile's unless given."""
     ready: ReadySection = ReadySection()
+    cover: DaemonCoverSection = DaemonCoverSection()
     inbox: InboxSection = InboxSection()
     coverage: CoverageSection = CoverageSection()
     brokers: BrokersSection = BrokersSection()
@@ -183,11 +198,26 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
             self.directories()
         else:
             self._check_client(self.network)
+        if self.cover.on:
+            self._check_cover()
         if self.brokers.edge is not None and not isinstance(self.network, BrokersNetworkSection):
             raise UsageError("brokers.edge: it is for networks of brokers, and this is another: take it out")
         if self.brokers.community is not None and not self.has_communities:
             raise UsageError('brokers.community: it is for privacy = "community", so not here: take it out')
         check_path("socket", self.socket_path())
+
+    def _check_cover(self) -> None:
+        """Raise `UsageError` where this daemon says what no letter could hide; its network shows later."""
+        if not isinstance(self.network, JoinedNetworkSection):
+            raise UsageError("cover.on: cover is of the overlay, and this is another: take it out")
+        if self.role == "relay":
+            raise UsageError(
+                'cover.on: everybody sees when a relay is there, and whom it talks to: write role = "client"'
+            )
+        if PROFILES[self.network.profile].root is Root.LISTED:
+            raise UsageError("cover.on: there is none under the profile paper: take it out")
+        if self.ready.connections:
+            raise UsageError("ready.connections: under cover nothing is dropped over them: take it out")
 
     def _check_client(self, network: CentralNetworkSection | BrokersNetworkSection) -> None:
         """Check what is of a network whose servers are programs of their own."""

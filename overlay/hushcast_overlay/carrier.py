@@ -31,6 +31,8 @@ from hushcast_runtime.carriers.contact import Contact
 class OverlayCarrier:
     """One daemon's part in the overlay, as applications use it."""
 
+    covering = None
+
     def __init__(
         self,
         shards: Shards,

@@ -158,6 +158,7 @@ class FakeCarrier:
     """One member's carrier, for one life of its daemon."""
 
     looking = None
+    covering = None
     manner = NEWEST
 
     def __init__(

@@ -212,3 +212,33 @@ async def test_check_tells_by_the_exit_code(
     assert (await hushcast(*command, "--check", "--json")).objects[0]["cut_off"] == CutOff.REASON
     assert (await hushcast(*command)).code == 0
     cut_off.stop()
+
+
+COVER: dict[str, Any] = {
+    "round_seconds": 600,
+    "porter": "there",
+    "problem": None,
+    "begins_in": 0,
+    "rounds": 12,
+    "missed": 0,
+    "waiting": 0,
+    "held": 0,
+    "given_up_in": None,
+    "holds": True,
+}
+
+
+def covered(**changes: Any) -> str:
+    return told(role="client", cover=COVER | changes)["cover"]
+
+
+def test_a_daemon_under_cover_says_first_what_it_does_not_do_and_then_what_waits_and_why() -> None:
+    assert "cover" not in told(cover=None)
+    assert covered() == (
+        "on, so this daemon does not subscribe; porter there, 12 rounds; messages are held for up to a day"
+    )
+    assert "; letters begin in 90 minutes; " in covered(begins_in=5_400, holds=False)
+    silent = covered(problem="the porter does not answer", porter="away", missed=3, begins_in=None)
+    assert "; nothing goes now: the porter does not answer; porter away, 12 rounds, 3 missed; " in silent
+    waits = covered(waiting=2, held=1, given_up_in=7_200)
+    assert "; 2 messages wait, 1 held; the first is given up in 120 minutes; " in waits

@@ -259,6 +259,13 @@ WRONG = {
         CLIENT + '[tor]\nmode = "socks"\nsocks = "10.152.152.10:9050"\n',
         ["tor", "loopback"],
     ),
+    "a relay under cover": (NODE + "[cover]\non = true\n", ["cover.on", 'role = "client"']),
+    "cover under paper": (CLIENT + 'profile = "paper"\n[cover]\non = true\n', ["cover.on", "paper"]),
+    "connections ready under cover": (
+        CLIENT + "[cover]\non = true\n[ready]\nconnections = 3\n",
+        ["ready.connections", "under cover", "take"],
+    ),
+    "another hold": (CLIENT + '[cover]\nhold = "sometimes"\n', ["cover.hold"]),
     "torrc of the system's tor": (SYSTEM + 'torrc = "/etc/tor/torrc"\n', ["tor", "torrc"]),
     "relative state": (NODE.replace("/var/lib/hushcast", "state"), ["state", "absolute"]),
     "state under the home sign": (NODE.replace("/var/lib/hushcast", "~/hushcast"), ["state", "absolute"]),

@@ -28,6 +28,7 @@ class BrokersCarrier:
 
     looking = None
     """Nobody shows to publishers what they published."""
+    covering = None
 
     def __init__(self, parts: ClientParts, publications: BrokersPublisher, routes: BrokersRoutes) -> None:
         self._parts = parts

@@ -30,6 +30,7 @@ class CentralCarrier:
 
     looking = None
     """Nobody shows to publishers what they published."""
+    covering = None
 
     def __init__(
         self,

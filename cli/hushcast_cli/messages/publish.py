@@ -65,6 +65,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Return as soon as the message is on the daemon's disk; the daemon goes on until a relay takes it.",
 )
+@click.option(
+    "--at-once",
+    is_flag=True,
+    help="Under cover: in the next round, not held for up to a day. It shows that its author is there now.",
+)
 @allowed_options
 @timeout_option
 @daemon_options
@@ -80,6 +85,7 @@ def publish(
     settings: tuple[str, ...],
     key_file: Path | None,
     no_wait: bool,
+    at_once: bool,
     allowed: Allowed | None,
     timeout: float | None,
 ) -> None:
@@ -89,7 +95,8 @@ def publish(
     and is tried again for 14 days, a signed one until its day is over: do not publish it again. Without
     PAYLOAD, or with `-`, the bytes of standard input are published; `''` is the empty message. A payload has
     at most 256 KiB. With --lines each line is a message, in the outbox before the next line is read. With
-    --link-file there is no TOPIC.
+    --link-file there is no TOPIC. Under cover it does not wait, but says when the message goes: held for up
+    to a day, unless with --at-once (what that costs: docs/cover.md). A payload has at most 1 KiB then.
 
     \b
     Examples:
@@ -111,7 +118,7 @@ def publish(
     async def work() -> None:
         from hushcast_cli.payload import read_lines, read_payload
 
-        hand_in = await _chosen(topic, link_file, is_open, settings, key_file, no_wait, allowed)
+        hand_in = await _chosen(topic, link_file, is_open, settings, key_file, no_wait, at_once, allowed)
         if lines:
             async with daemon(choices) as one:
                 await _publish_lines(one, read_lines(file), hand_in, told)
@@ -174,7 +181,7 @@ class _Told:
         receipt = "accepted" if self._accepted else "queued"
         if self._choices.json:
             write(json_line({"id": self.queued.id, "topic": self.queued.topic, "receipt": receipt}))
-        elif self._accepted or self.no_wait:
+        elif self._accepted or self.no_wait or self.queued.outlook:
             write(text_line(f"{receipt} {self.queued.id}"))
 
 
@@ -185,6 +192,7 @@ async def _chosen(
     settings: tuple[str, ...],
     key_file: Path | None,
     no_wait: bool,
+    at_once: bool,
     allowed: Allowed | None,
 ) -> Publish:
     """Return what hands a payload to a daemon; raise `UsageError` where the rest of it is wrong."""
@@ -203,6 +211,7 @@ async def _chosen(
         at_once=not no_wait,
         purposes=allowed,
         open=is_open,
+        next_round=at_once,
     )
 
 
@@ -252,11 +261,14 @@ async def _publish(
     """Publish, and note in `told` how far it has come."""
     from hushcast.errors import NoDaemon
     from hushcast_cli.awaited_progress import shown_when_slow
+    from hushcast_cli.output import note
     from hushcast_protocol.base.errors import Refusal
 
     told.queued = await hand_in(daemon, payload)
     queued()
-    if told.no_wait:
+    if told.queued.outlook:
+        note(told.queued.outlook)
+    if told.no_wait or told.queued.outlook:
         return
     async with shown_when_slow("waiting for a relay's receipt"):
         try:

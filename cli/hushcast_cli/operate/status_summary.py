@@ -58,6 +58,8 @@ def summary(status: Status) -> Iterator[tuple[str, str]]:
         yield "wire", f"{told}: `hushcast doctor` says more"
     if status.get("role") == "relay":
         yield "relay", _relay(status)
+    if (cover := status.get("cover")) is not None:
+        yield "cover", _cover(cover)
     if "subscriptions" in status:
         planned = status.get("planned", 0)
         yield "subscriptions", f"{status['subscriptions']}{f', {planned} to begin' if planned else ''}"
@@ -204,6 +206,28 @@ def _roster(status: Status) -> str:
     if roster.get("held"):
         parts.append("not acted on: it lacks too many relays")
     return ", ".join(parts)
+
+
+def _cover(cover: Mapping[str, Any]) -> str:
+    """Return how letters go; that nothing is subscribed to under cover stands first."""
+    parts = ["on, so this daemon does not subscribe"]
+    if cover["problem"] is not None:
+        parts.append(f"nothing goes now: {cover['problem']}")
+    elif cover["begins_in"]:
+        parts.append(f"letters begin in {_minutes(cover['begins_in'])}")
+    missed = f", {cover['missed']:,} missed" if cover["missed"] else ""
+    parts.append(f"porter {cover['porter']}, {counted(cover['rounds'], 'round')}{missed}")
+    if cover["waiting"]:
+        waits = counted(cover["waiting"], "message waits", "messages wait")
+        parts.append(
+            f"{waits}, {cover['held']} held; the first is given up in {_minutes(cover['given_up_in'])}"
+        )
+    parts.append("messages are held for up to a day" if cover["holds"] else "messages go in the next round")
+    return "; ".join(parts)
+
+
+def _minutes(seconds: float) -> str:
+    return counted(max(1, round(seconds / 60)), "minute")
 
 
 def _relay(status: Status) -> str:

@@ -54,6 +54,14 @@ class Manner:
     bytes_a_probe: int = 8 * 1024
     """Bytes that probes may have in the mean; those of any form have 6.5 KiB."""
 
+    # Cover
+    round_from: float = 0.1
+    """Share of a round before which no daemon under cover has its moment: clocks differ."""
+    round_until: float = 0.9
+    """Share after which none has it: letters have to be there before the round ends."""
+    link_ahead: float = 0.4
+    """Share of a round before its moment at which the link to a porter is opened where there is none."""
+
     # Trees
     rounds: int = 3
     """Of an installation: down the tree, and then twice one by one to those who were not reached."""

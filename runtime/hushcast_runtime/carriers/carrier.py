@@ -26,6 +26,7 @@ from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Interest
+from hushcast_runtime.carriers.cover import Covering
 from hushcast_runtime.carriers.looks import Looked
 
 
@@ -200,6 +201,10 @@ class Carrier(Protocol):
     @property
     def looking(self) -> Looking | None:
         """How publishers look whether what they published is there; `None` where nobody could show it."""
+
+    @property
+    def covering(self) -> Covering | None:
+        """What takes publications instead of `hand_over`, in rounds; `None` where nothing does."""
 
     def check_past(self, first: int) -> None:
         """Raise `Refusal`, with the way out, unless what was published from a day on is kept for all.

@@ -38,6 +38,8 @@ GAUGES = {
     "roster_age_epochs": "epochs that have begun since the newest roster's; 0 or -1 when all is well",
     "links": "links to other relays that are open",
     "leases": "leases held for subscriptions of the network",
+    "cover_waiting": "messages under cover without a receipt; only of a daemon that has it on",
+    "cover_silent": "1 while a daemon under cover sends no letters, and `hushcast status` says why; else 0",
     "authorities_reached": "of several directories: others that this one reached at its last attempts",
     **_OF_ALL,
 }
@@ -61,6 +63,9 @@ def readings(status: Mapping[str, Any]) -> dict[str, float]:
     if roster := status.get("roster"):
         found["roster_relays"] = float(roster["relays"])
         found["roster_age_epochs"] = float(status["epoch"] - roster["epoch"])
+    if cover := status.get("cover"):
+        found["cover_waiting"] = float(cover["waiting"])
+        found["cover_silent"] = float(cover["problem"] is not None)
     counted = ("links", "leases", "authorities_reached")
     return found | {name: float(status[name]) for name in counted if name in status}
 

@@ -1,0 +1,219 @@
+"""Cover rounds: at its moment of each round a daemon hands four letters to its porter, in use or not.
+
+All that takes longer for a message than for none is done ahead: at its moment a round is one frame of one
+size. A round that is missed is not made up for, and nothing goes another way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.routes.cover.covered_messages import CoveredMessages
+from hushcast_overlay.routes.cover.kept_chain import KeptChain
+from hushcast_overlay.routes.cover.porter_link import PorterLink
+from hushcast_overlay.routes.cover.presence_records import PresenceRecords
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
+from hushcast_protocol.base.roster import Roster
+from hushcast_protocol.cover.cover_frames import BLOCK_DAYS, CoverBlocks, CoverLetters
+from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.letter_rounds import PlannedLetter
+from hushcast_protocol.cover.letters import LetterRelays, SealedLetter, seal_letter
+from hushcast_protocol.cover.network_cover import network_cover
+from hushcast_protocol.cover.receipt_list import listed_numbers
+from hushcast_runtime.context import Context
+from hushcast_runtime.transports.base import TransportError
+
+_SEALED = 0.05  # share of a round before its moment: by then all that may take long has ended
+_TARDY = 0.05  # share of a round after its moment: who comes later, as the machine slept, has missed it
+_DIRECTORY_SILENT = 2  # epochs without an answer of a directory either: then it is this daemon's own line
+
+Prepared = list[tuple[PlannedLetter, SealedLetter]]
+"""Letters, sealed, that wait for their moment."""
+
+
+class CoverRounds:
+    """The rounds of one daemon, while it runs."""
+
+    def __init__(
+        self,
+        rules: CoverRules,
+        chain: KeptChain,
+        messages: CoveredMessages,
+        presence: PresenceRecords,
+        link: PorterLink,
+        rosters: RosterKeeper,
+        context: Context,
+    ) -> None:
+        self._rules = rules
+        self._chain = chain
+        self._messages = messages
+        self._presence = presence
+        self._link = link
+        self._rosters = rosters
+        self._env = context.env
+        self._counters = context.counters
+        manner = rosters.manner
+        share = context.env.uniform(manner.round_from, manner.round_until)
+        self._phase = share * rules.round_seconds  # seconds from a round's begin, for as long as this runs
+        self._ahead = manner.link_ahead * rules.round_seconds
+        self._asked: int | None = None
+
+    async def run(self) -> None:
+        """Have a round after the other, until cancelled."""
+        last: int | None = None
+        async with trio.open_nursery() as nursery:
+            while True:
+                number = self._next(last)
+                if last is not None:
+                    self._counters.add("cover_rounds_missed", max(0, number - last - 1))
+                await self._env.sleep_until(self._moment(number) - self._ahead)
+                if last is not None:
+                    self._messages.forget_unknown()
+                try:
+                    prepared = await self._prepared(number, nursery)
+                    await self._env.sleep_until(self._moment(number))
+                    await self._hand_in(number, prepared)
+                    self._messages.problem = None
+                except (Refusal, TransportError, PeerError) as error:
+                    self._counters.add("cover_rounds_missed")
+                    self._messages.problem = str(error)
+                last = number
+
+    def _moment(self, number: int) -> float:
+        return number * self._rules.round_seconds + self._phase
+
+    def _next(self, last: int | None) -> int:
+        """Return the next round whose preparation is not over, and that had no letters yet."""
+        begun = self._rules.round_at(self._env.now() - self._phase + self._ahead)
+        # Those that are to come were noted by a clock that was wrong.
+        past = [one for one in (last, self._chain.handed_in) if one is not None and one <= begun + 1]
+        return max([begun, *past]) + 1
+
+    def _left(self, number: int) -> float:
+        """Return the seconds until all has to be sealed for a round."""
+        moment = self._moment(number) - _SEALED * self._rules.round_seconds
+        return max(0.0, moment - self._env.now())
+
+    async def _prepared(self, number: int, nursery: trio.Nursery) -> Prepared:
+        """Open the link where there is none, and seal the letters of a round; raise why none can go."""
+        self._messages.tell_given_up()
+        relays = await self._relays()
+        await self._check_answered()
+        if not self._link.is_open:
+            await self._open(relays, number, nursery)
+        planned = self._messages.rounds.plan(number, self._chain.is_passed(number))
+        self._messages.tell_given_up()
+        bodies = await self._messages.bodies(planned, self._left(number))
+        return [self._sealed(relays, one, bodies) for one in planned]
+
+    def _sealed(
+        self, relays: LetterRelays, planned: PlannedLetter, bodies: dict[bytes, bytes]
+    ) -> tuple[PlannedLetter, SealedLetter]:
+        body = None if planned.key is None else bodies.get(planned.key)
+        if body is None:  # without a message, or it was not sealed in time
+            planned = PlannedLetter(planned.due, None)
+        return planned, seal_letter(self._rules, relays, planned.due, body, self._env.randomness)
+
+    async def _relays(self) -> LetterRelays:
+        roster = self._roster()
+        cover = network_cover(roster)
+        if cover.rules != self._rules:
+            raise Refusal("the network's cover has other rounds or lists now: start the daemon again")
+        if self._rosters.silence > _DIRECTORY_SILENT * self._rules.epoch_seconds:
+            self._chain.forgive()
+        if await self._chain.follow(cover, roster, self._messages.rounds.loops_lost):
+            self._messages.rounds.begin_anew()
+            await self._link.close()
+        return self._chain.relays(roster)
+
+    def _roster(self) -> Roster:
+        """Return the roster of now: in the coming one a quarter may begin that has not begun."""
+        calendar, now = self._rosters.calendar, self._env.now()
+        roster = self._rosters.of_day(calendar.day(now))
+        if roster is None:
+            raise Refusal("no roster yet")
+        return roster
+
+    async def _check_answered(self) -> None:
+        """Have the link opened anew where the porter did not answer the letters of before."""
+        if self._asked is not None and self._chain.held.since <= self._asked:
+            self._chain.note_away()
+            await self._link.close()
+        self._asked = None
+
+    async def _open(self, relays: LetterRelays, number: int, nursery: trio.Nursery) -> None:
+        begins = None
+        try:
+            with trio.move_on_after(self._left(number)):
+                begins = await self._link.open(relays, self._chain.held.place)
+        except Refusal as refusal:
+            self._chain.note_away()
+            raise Refusal(f"the porter refuses this daemon: {refusal}") from None
+        except (TransportError, PeerError):
+            pass
+        if begins is None or begins > number + self._rules.held_rounds:
+            self._chain.note_away()
+            await self._link.close()
+            raise Refusal("the porter does not answer" if begins is None else "the porter puts letters off")
+        self._chain.note_placed(begins, number)
+        self._messages.begin_at(begins)
+        nursery.start_soon(self._link.listen, self._take)
+
+    async def _hand_in(self, number: int, prepared: Prepared) -> None:
+        if self._env.now() - self._moment(number) > _TARDY * self._rules.round_seconds:
+            raise Refusal("the machine slept, or was too busy")
+        if not self._link.is_open:
+            self._chain.note_away()
+            raise Refusal("the link to the porter ended")
+        oldest = number - self._rules.rounds_in(BLOCK_DAYS)
+        since = min(max(self._chain.held.since, oldest), number)
+        self._asked = number - 1 if since < number else None
+        # First this: nothing that depends on what is in the letters stands between the moment and them.
+        letters = CoverLetters(number, since, tuple(letter.sealed for _, letter in prepared))
+        with trio.move_on_after(self._rules.round_seconds - self._ahead) as patience:
+            await self._link.hand_in(letters)
+        if patience.cancelled_caught:  # it does not read
+            self._chain.note_away()
+            await self._link.close()
+            raise Refusal("the porter does not answer")
+        if self._chain.is_passed(number):
+            for planned, letter in prepared:
+                self._messages.note_sent(planned, letter)
+        self._counters.add("cover_rounds")
+        self._presence.note(self._rosters.calendar.day(self._env.now()))
+        self._chain.note_handed_in(number)
+
+    def _take(self, blocks: CoverBlocks) -> None:
+        """Take the blocks of a round; raise `DecodeError` for what was not asked for."""
+        now = self._rules.round_at(self._env.now())
+        if not self._chain.held.since <= blocks.round <= now:
+            raise DecodeError("a porter says the blocks of a round that nobody asked for")
+        self._chain.note_read(blocks.round)
+        try:
+            listed = self._chain.held.waybill.opened_list(blocks.listed, blocks.blocks[-1])
+        except AuthenticationError:  # no list came in that round
+            self._messages.note_listed(frozenset(), blocks.round)
+        else:
+            self._messages.note_listed(listed_numbers(listed), blocks.round)
+
+    def describe(self) -> dict[str, Any]:
+        """Return how it goes, as `hushcast status` shows it; nothing names a relay."""
+        now, rules = self._env.now(), self._rules
+        waiting = self._messages.rounds.messages
+        begins = self._chain.begins
+        first = min((one.until for one in waiting), default=None)
+        return {
+            "round_seconds": rules.round_seconds,
+            "porter": "away" if self._chain.is_away else "not asked" if begins is None else "there",
+            "problem": self._messages.problem,
+            "begins_in": None if begins is None else max(0, round(begins * rules.round_seconds - now)),
+            "rounds": self._counters["cover_rounds"],
+            "missed": self._counters["cover_rounds_missed"],
+            "waiting": len(waiting),
+            "held": sum(one.is_held for one in waiting),
+            "given_up_in": None if first is None else max(0, round(rules.end_of(first) - now)),
+            "holds": self._presence.holds,
+        }

@@ -1,0 +1,219 @@
+"""Covered messages: what a daemon has under cover, from the outbox's word to a third's list; on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import trio
+
+from hushcast_overlay.routes.cover.presence_records import PresenceRecords
+from hushcast_protocol.base.epochs import Calendar
+from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
+from hushcast_protocol.base.wire import Counter, encode
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.letter_contents import NUMBER
+from hushcast_protocol.cover.letter_rounds import (
+    MAX_UNDER_COVER,
+    RECEIPT_ROUNDS,
+    CoveredMessage,
+    LetterRounds,
+    PlannedLetter,
+)
+from hushcast_protocol.cover.letters import SealedLetter
+from hushcast_protocol.overlay.letter_errands import DropErrand, errand_body
+from hushcast_runtime.carriers.cover import CoveredPublication
+from hushcast_runtime.context import Context
+from hushcast_runtime.storage.recovery import restore, sized
+from hushcast_runtime.storage.store import Change, record_reader
+
+_ID = 32  # bytes
+_KIND = RecordKind(
+    "covered-message",
+    StateOwner.OVERLAY_DAEMON,
+    holds="of each message under cover whether it is held, until when it goes anew, and its letter's number",
+    lifetime="until a receipt, or until it is given up or taken back; two days at most",
+    bound=f"{MAX_UNDER_COVER}",
+)
+
+
+class _StoredMessage(msgspec.Struct, frozen=True, array_like=True):
+    is_held: bool
+    until: Counter
+    last_due: int
+    number: bytes
+    waits_until: Counter
+
+
+_decode = record_reader(_StoredMessage, "message under cover")
+
+
+class _Waiting:
+    """A publication that waits for its receipt."""
+
+    def __init__(self, covered: CoveredPublication) -> None:
+        self.covered = covered
+        self.is_taken = False
+        self.is_over = trio.Event()
+
+
+class CoveredMessages:
+    """The messages of one daemon; implements `Covering`."""
+
+    def __init__(
+        self,
+        rules: CoverRules,
+        calendar: Calendar,
+        presence: PresenceRecords,
+        context: Context,
+    ) -> None:
+        self._rules = rules
+        self._calendar = calendar
+        self._presence = presence
+        self.problem: str | None = None
+        """Why nothing goes, for people; `None`: letters go, or the first round has not come."""
+        self.begins: int | None = None
+        """The first round whose letters are passed; `None` while that is not known."""
+        self._env = context.env
+        self._store = context.store
+        self.rounds = LetterRounds(rules, context.env.randomness)
+        self._waiting: dict[bytes, _Waiting] = {}
+        self._restored: dict[bytes, CoveredMessage] = {}
+
+    async def load(self) -> None:
+        """Read back what waited before a restart; it goes on once the outbox has it, too."""
+        await restore(self._store, _KIND, self._take)
+
+    def _take(self, key: bytes, value: bytes) -> None:
+        one = _decode(value)
+        if len(one.number) not in (0, NUMBER):
+            raise DecodeError("a letter's number is of another size")
+        last_due = None if one.last_due < 0 else one.last_due
+        self._restored[sized(key, _ID)] = CoveredMessage(
+            key, one.is_held, one.until, last_due, one.number or None, one.waits_until
+        )
+
+    def check_fits(self, message: Message) -> None:
+        """Raise `Refusal` where a message is too large for a letter, or too many wait."""
+        errand_body(DropErrand(message))
+        if len(self._waiting) >= MAX_UNDER_COVER:
+            raise Refusal("too many messages wait for a letter: publish later")
+
+    def begin(self, covered: CoveredPublication, next_round: bool) -> None:
+        """Let it go, in the next round or as messages are held; durable with the next commit."""
+        if covered.id in self._waiting:
+            return
+        if (kept := self._restored.pop(covered.id, None)) is not None:
+            self.rounds.restore(kept)
+        else:
+            is_held = not next_round and self._presence.holds
+            now = self._rules.round_at(self._env.now())
+            message = self.rounds.publish(covered.id, now, is_held, self._last_due(covered.only_day))
+            self._keep(message)
+        self._waiting[covered.id] = _Waiting(covered)
+
+    def _last_due(self, day: int | None) -> int | None:
+        """Return the last round whose letters are dropped on a day, or while what is of it is taken."""
+        if day is None:
+            return None
+        lapse = self._calendar.lapse(day)
+        due = self._rules.round_at(lapse)
+        while self._rules.dealt_at(due + 1) > lapse:
+            due -= 1
+        return due
+
+    async def taken(self, covered: CoveredPublication) -> bool:
+        """Return whether there is a receipt, once there is one or it was given up."""
+        waiting = self._waiting[covered.id]
+        await waiting.is_over.wait()
+        return waiting.is_taken
+
+    def forget(self, covered: CoveredPublication) -> None:
+        """Let it go no more; durable with the next commit."""
+        if self._waiting.pop(covered.id, None) is not None:
+            self.rounds.forget(covered.id)
+            self._store.write_soon(Change(_KIND, covered.id, None))
+
+    def outlook(self, covered: CoveredPublication) -> str:
+        """Say for people when it goes, and when its receipt may be there."""
+        if self.problem is not None:
+            return f"under cover, and nothing goes now: {self.problem}"
+        rules, now = self._rules, self._env.now()
+        begin = "within a day"
+        if self.begins is not None:
+            begin = f"in {_span(max(0.0, self.begins * rules.round_seconds - now))}"
+        is_begun = self.begins is not None and self.begins <= rules.round_at(now)
+        first = "under cover" if is_begun else f"under cover letters begin {begin}; then"
+        soon = f"{_span((RECEIPT_ROUNDS + 1) * rules.round_seconds)} later"
+        held = next((one.is_held for one in self.rounds.messages if one.key == covered.id), False)
+        if held:
+            longest = _span(rules.held_rounds * rules.round_seconds)
+            return f"{first} it is held for up to {longest}, and its receipt comes up to {soon}"
+        return f"{first} it goes in one of the next rounds, and its receipt comes up to {soon}"
+
+    async def bodies(self, planned: Sequence[PlannedLetter], within: float) -> dict[bytes, bytes]:
+        """Return the letters' bodies by the messages' keys; what is not sealed `within` seconds waits."""
+        found: dict[bytes, bytes] = {}
+        with trio.move_on_after(within):
+            for letter in planned:
+                waiting = None if letter.key is None else self._waiting.get(letter.key)
+                if waiting is None or letter.key is None:
+                    continue
+                day = self._calendar.day(self._rules.dealt_at(letter.due))
+                try:
+                    found[letter.key] = errand_body(DropErrand(await waiting.covered.sealed_for(day)))
+                except Refusal:
+                    self._end(letter.key, is_taken=False)
+        return found
+
+    def note_sent(self, planned: PlannedLetter, letter: SealedLetter) -> None:
+        """Take notice that a letter was handed in."""
+        message = self.rounds.note_sent(planned, letter.receipt)
+        if message is not None:
+            self._keep(message)
+
+    def note_listed(self, numbers: frozenset[bytes], listed: int) -> None:
+        """Take a third's list; its messages are forgotten when the outbox has noted their receipts."""
+        for key in self.rounds.note_listed(numbers, listed):
+            self._end(key, is_taken=True)
+
+    def tell_given_up(self) -> None:
+        """Tell of messages that no letter brought there in time."""
+        for key in self.rounds.given_up():
+            self._end(key, is_taken=False)
+
+    def begin_at(self, begins: int) -> None:
+        """Take notice of the first round whose letters are passed: what waits has its time from then."""
+        self.begins = begins
+        for message in self.rounds.begin_at(begins):
+            self._keep(message)
+
+    def forget_unknown(self) -> None:
+        """Forget what was read back and the outbox does not have."""
+        for key in self._restored:
+            self._store.write_soon(Change(_KIND, key, None))
+        self._restored.clear()
+
+    def _end(self, key: bytes, is_taken: bool) -> None:
+        if (waiting := self._waiting.get(key)) is not None:
+            waiting.is_taken = is_taken
+            waiting.is_over.set()
+
+    def _keep(self, message: CoveredMessage) -> None:
+        stored = _StoredMessage(
+            message.is_held,
+            message.until,
+            -1 if message.last_due is None else message.last_due,
+            message.number or b"",
+            message.waits_until,
+        )
+        self._store.write_soon(Change(_KIND, message.key, encode(stored)))
+
+
+def _span(seconds: float) -> str:
+    """Say how long something takes."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"

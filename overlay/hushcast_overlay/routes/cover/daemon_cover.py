@@ -1,0 +1,46 @@
+"""A daemon's cover, made of its parts: it begins where the network has cover, or not at all."""
+
+from __future__ import annotations
+
+from hushcast_overlay.connector import Connector
+from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.routes.cover.cover_carrier import CoverCarrier
+from hushcast_overlay.routes.cover.cover_rounds import CoverRounds
+from hushcast_overlay.routes.cover.covered_messages import CoveredMessages
+from hushcast_overlay.routes.cover.kept_chain import KeptChain
+from hushcast_overlay.routes.cover.porter_link import PorterLink
+from hushcast_overlay.routes.cover.presence_records import PresenceRecords
+from hushcast_protocol.base.errors import Refusal, UsageError
+from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.hold_rule import HoldRule
+from hushcast_protocol.cover.network_cover import network_cover
+from hushcast_runtime.context import Context
+
+
+async def begin_cover(
+    hold: HoldRule, rosters: RosterKeeper, connector: Connector, context: Context
+) -> tuple[CoverCarrier, CoverRounds]:
+    """Begin a daemon's rounds once there is a roster; raise `UsageError` where its network has no cover."""
+    rules, calendar = await _rules(rosters, context), rosters.calendar
+    chain, presence = KeptChain(context), PresenceRecords(rules, hold, calendar, context)
+    messages = CoveredMessages(rules, calendar, presence, context)
+    await chain.load()
+    await presence.load()
+    await messages.load()
+    rounds = CoverRounds(rules, chain, messages, presence, PorterLink(connector), rosters, context)
+    context.spawn(rounds.run)
+    return CoverCarrier(rosters, messages), rounds
+
+
+async def _rules(rosters: RosterKeeper, context: Context) -> CoverRules:
+    """Wait for a roster, and return the rules by it; one of before is not what ends a start."""
+    await rosters.fresh()
+    while True:
+        newest = rosters.newest
+        if newest is not None:
+            try:
+                return network_cover(newest).rules
+            except Refusal as refusal:
+                if newest.epoch >= rosters.calendar.epoch(context.env.now()):
+                    raise UsageError(f"cover.on: {refusal}; nothing was sent") from None
+        await rosters.changed()

@@ -1,0 +1,90 @@
+"""The link to a daemon's porter: one lasting connection that does not name it, for all that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hushcast_overlay.connector import Connector
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.cover.cover_frames import (
+    CoverBlocks,
+    CoverLetters,
+    CoverPlace,
+    CoverPlaced,
+    placed_in,
+)
+from hushcast_protocol.cover.letters import LetterRelays
+from hushcast_protocol.overlay.frame_directions import ToCovered, decode_to_covered
+from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.channel import Channel
+
+_REFUSALS = {
+    "cover": "it takes no letters",
+    "list": "it does not know the second that was drawn",
+    "quota": "it has no place",
+    "stamp": "it asks for more work",
+}
+
+
+class PorterLink:
+    """The link of one daemon, open or not."""
+
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
+        self._channel: Channel[ToCovered] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether letters can be handed in."""
+        return self._channel is not None
+
+    async def open(self, relays: LetterRelays, place: bytes) -> int:
+        """Open it, and ask for the place; return the first round whose letters are passed.
+
+        Raises `Refusal` where the porter has none for this daemon, `TransportError` or a `PeerError`.
+        """
+        porter, waybill = relays.porter, relays.waybill
+        asked = CoverPlace(place, relays.second.id, waybill.sealed, None)
+        if porter.difficulty:
+            stamp = await self._connector.mint(porter, placed_in(asked), porter.difficulty)
+            asked = CoverPlace(place, relays.second.id, waybill.sealed, stamp)
+        channel = await self._connector.unnamed(porter.id, porter.address, decode_to_covered)
+        try:
+            await channel.send(asked)
+            placed = await channel.one(self._connector.manner.receipt_within)
+            if not isinstance(placed, CoverPlaced):
+                raise DecodeError("a porter did not answer the question for a place")
+            if placed.refused is not None:
+                raise Refusal(_REFUSALS[placed.refused])
+        except BaseException:
+            await channel.aclose()
+            raise
+        self._channel = channel
+        return placed.begins
+
+    async def hand_in(self, letters: CoverLetters) -> None:
+        """Hand in the letters of a round; raise `TransportError`."""
+        if self._channel is None:
+            raise TransportError("there is no link to the porter")
+        await self._channel.send(letters)
+
+    async def listen(self, take: Callable[[CoverBlocks], None]) -> None:
+        """Take blocks as they come, until the link ends; `take` raises a `PeerError` to end it."""
+        channel = self._channel
+        try:
+            while channel is not None and (frames := await channel.receive()):
+                for frame in frames:
+                    if not isinstance(frame, CoverBlocks):
+                        raise DecodeError("a porter said what nobody asked for")
+                    take(frame)
+        except (TransportError, PeerError):
+            pass  # it is opened again before the next round
+        finally:
+            if channel is self._channel:
+                await self.close()
+
+    async def close(self) -> None:
+        """Close it at once."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.aclose()

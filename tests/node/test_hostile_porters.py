@@ -1,0 +1,88 @@
+"""A porter that is away, silent or lies: a daemon under cover waits, says so, and goes no other way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from covered_network import CoveredNode, covered_network
+from lettered_network import ROUND, desks_of
+from small_network import SmallNetwork, until
+
+from hushcast_overlay.relay.cover.porter import Porter
+from hushcast_protocol.cover.cover_frames import BLOCKS_A_ROUND, CoverBlocks, CoverPlaced
+from hushcast_protocol.cover.receipt_list import BLOCK
+
+
+def elsewhere(net: SmallNetwork, author: CoveredNode) -> set[str]:
+    """Whom it connected to beside the directories and its porter."""
+    porter = str(net.directory_entry(net.relay(author.chain.porter)))
+    known = {member.address for member in net.directory.directories().members} | {porter}
+    return {str(to) for to in author.line.opened_at()} - known
+
+
+@pytest.mark.slow
+async def test_a_daemon_waits_for_a_porter_that_is_away_or_lies_and_goes_no_other_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer, said = Porter._answer, ""
+
+    async def answered(porter: Any, place: Any, channel: Any, frame: Any) -> None:
+        if not said:
+            await answer(porter, place, channel, frame)
+        elif said == "too much":
+            blocks = (bytes(BLOCK),) * BLOCKS_A_ROUND
+            await channel.send(*(CoverBlocks(frame.round + ahead, frame.round, blocks) for ahead in (-1, 7)))
+        elif said == "another word":
+            await channel.send(CoverPlaced(None, 0))
+        else:
+            await trio.lowlevel.checkpoint()
+
+    async with covered_network() as (net, author):
+        monkeypatch.setattr(Porter, "_answer", answered)
+        for one in ("silent", "too much", "another word"):
+            said = one
+            before = author.line.opened_at().total()
+            await trio.sleep(5 * ROUND)
+            assert author.line.opened_at().total() - before >= 3, "the link is opened anew each round"
+        said = "silent"
+        await trio.sleep(2 * ROUND)
+        assert author.told["porter"] == "away"
+        said = ""
+        await until(lambda: author.told["porter"] == "there", 3 * ROUND)
+        porter = net.relay(author.chain.porter)
+        await porter.stop()
+        await author.publish(b"m")
+        await until(lambda: author.told["problem"] == "the porter does not answer", 3 * ROUND)
+        assert author.daemon.overlay.cover == author.told
+        await trio.sleep(6 * ROUND)
+        assert author.told["waiting"] == 1
+        assert author.told["missed"] >= 6
+        await porter.start()
+        await author.all_listed(14 * ROUND)
+        (place,) = desks_of(porter).porter.places
+        monkeypatch.setattr(place.queue, "begins", 10 * place.queue.begins)
+        await author.restart()
+        await until(lambda: author.told["problem"] == "the porter puts letters off", 3 * ROUND)
+        assert not elsewhere(net, author)
+
+
+@pytest.mark.slow
+async def test_a_porter_that_does_not_read_takes_one_round_and_no_more() -> None:
+    async with covered_network() as (net, author):
+        link: Any = author.rounds._link
+
+        class Deaf:
+            async def send(self, *_: Any) -> None:
+                await trio.sleep_forever()
+
+            async def aclose(self) -> None:
+                await trio.lowlevel.checkpoint()
+
+        before = link._channel
+        link._channel = Deaf()
+        await before.aclose()
+        await until(lambda: author.told["problem"] == "the porter does not answer", 3 * ROUND)
+        await until(lambda: author.told["problem"] is None, 3 * ROUND, "the link is opened anew")
+        assert not elsewhere(net, author)

@@ -1,0 +1,148 @@
+"""A daemon's chain under cover: on disk before it is used, kept over restarts, changed by the rules alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from small_network import EPOCH_SECONDS
+
+from hushcast_overlay.counters import OVERLAY_COUNTERS
+from hushcast_overlay.routes.cover.kept_chain import KeptChain
+from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.cover_terms import CoverDraw, CoverTerms
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.roster import Network, Relay, Roster
+from hushcast_protocol.base.secrets import ParcelKey
+from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY
+from hushcast_protocol.cover.network_cover import network_cover
+from hushcast_runtime.context import Context
+from hushcast_runtime.counters import Counters
+from hushcast_runtime.environment import Environment, simulated_environment
+from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.tracing import NoTracer
+
+NET = Network("small", "hardened", EPOCH_SECONDS)
+
+
+class World:
+    """A daemon's store, clock and network."""
+
+    def __init__(self) -> None:
+        self.now = 1e9
+        drawn = simulated_environment("chains")
+        self.env = replace(drawn, now=lambda: self.now)
+        self.store = MemoryStore()
+        self.counters = Counters(OVERLAY_COUNTERS)
+        relays = [self._relay(bytes([n + 1]) * 32, drawn) for n in range(30)]
+        self.roster: Any = self._roster({one.id: one for one in relays})
+
+    def _relay(self, name: bytes, env: Environment) -> Relay:
+        key = ParcelKey.draw(env.randomness).public()
+        return Relay(name, parse_address("127.0.0.1:9"), key, 0)
+
+    def _roster(self, relays: dict[bytes, Relay]) -> Roster:
+        terms, draw = CoverTerms(20, 4, 0), CoverDraw(3, b"v" * 32)
+        return Roster(NET, 100, b"p" * 32, b"d" * 32, relays, cover=terms, cover_draw=draw)
+
+    def without(self, relay: bytes) -> None:
+        """A relay leaves."""
+        self.roster = self._roster({name: one for name, one in self.roster.relays.items() if name != relay})
+
+    async def chain(self) -> KeptChain:
+        """The chain, read back after a restart."""
+        kept = KeptChain(Context(self.env, self.store, self.counters, NoTracer(), lambda *_: None))
+        await kept.load()
+        return kept
+
+    async def follow(self, kept: KeptChain, loops_lost: bool = False) -> bool:
+        return await kept.follow(network_cover(self.roster), self.roster, loops_lost)
+
+
+async def test_a_chain_is_on_disk_and_the_same_after_a_restart() -> None:
+    world = World()
+    kept = await world.chain()
+    assert await world.follow(kept)
+    kept.note_placed(500, 480)
+    kept.note_handed_in(481)
+    again = await world.chain()
+    assert not await world.follow(again)
+    assert again.held.chain == kept.held.chain
+    assert (again.held.place, again.held.waybill) == (kept.held.place, kept.held.waybill)
+    assert (again.begins, again.held.since, again.handed_in) == (500, 480, 481)
+    assert again.is_passed(500)
+    assert not again.is_passed(499)
+    assert kept.held.waybill.key.reveal().hex() not in repr(again.held)
+
+
+async def test_a_porter_is_left_after_a_day_away_and_a_month_and_one_never_there_after_a_day() -> None:
+    world = World()
+    kept = await world.chain()
+    await world.follow(kept)
+    kept.note_away()
+    first = kept.held.chain.porter
+    world.now += PORTER_AWAY - 1
+    assert not await world.follow(kept)
+    world.now += 1
+    assert await world.follow(kept), "it never had the daemon"
+    second, place, waybill = kept.held.chain.porter, kept.held.place, kept.held.waybill
+    assert second != first
+    kept.note_placed(500, 480)
+    kept.note_away()
+    world.now += PORTER_AWAY
+    assert not await world.follow(kept)
+    world.now += CHANGED_AFTER
+    kept.note_read(480)
+    kept.note_away()
+    assert not await world.follow(kept), "it was there again"
+    world.now += PORTER_AWAY
+    kept.forgive()
+    assert not await world.follow(kept), "nobody answered"
+    kept.note_away()
+    world.now += PORTER_AWAY
+    assert await world.follow(kept)
+    assert kept.held.chain.porter != second
+    assert kept.held.place != place
+    assert kept.held.waybill.sealed != waybill.sealed
+    assert world.counters["cover_chains_changed"] == 2
+
+
+@pytest.mark.parametrize("why", ["left", "lost"])
+async def test_a_pair_is_left_after_a_month_and_until_then_there_is_no_other_way(why: str) -> None:
+    world = World()
+    kept = await world.chain()
+    await world.follow(kept)
+    kept.note_placed(500, 480)
+    before = kept.held.chain
+    if why == "left":
+        world.without(before.third)
+        with pytest.raises(Refusal, match="its second or third is not listed"):
+            kept.relays(world.roster)
+    assert not await world.follow(kept, loops_lost=why == "lost")
+    world.now += CHANGED_AFTER
+    assert await world.follow(kept, loops_lost=why == "lost")
+    assert kept.held.chain.porter == before.porter
+    assert kept.held.chain.pair_since == world.now
+    assert kept.begins is None, "another place"
+    kept.relays(world.roster)
+
+
+async def test_a_porter_that_is_not_listed_is_away() -> None:
+    world = World()
+    kept = await world.chain()
+    await world.follow(kept)
+    world.without(kept.held.chain.porter)
+    with pytest.raises(Refusal, match="its porter is not listed"):
+        kept.relays(world.roster)
+    assert kept.is_away
+
+
+async def test_a_damaged_chain_is_set_aside() -> None:
+    world = World()
+    await world.follow(await world.chain())
+    ((key, value),) = await world.store.scan("cover-chain")  # type: ignore[arg-type]
+    world.store.write_soon(Change("cover-chain", key, value[:-3]))  # type: ignore[arg-type]
+    kept = await world.chain()
+    assert kept.begins is None
+    assert await world.store.scan("damaged")  # type: ignore[arg-type]
