@@ -18,6 +18,8 @@ class Gate:
     def __init__(self) -> None:
         self._open = trio.Event()
         self._open.set()
+        self.bytes = 0
+        """What its daemon has sent and read so far."""
 
     def shut(self) -> None:
         self._open = trio.Event()
@@ -38,6 +40,7 @@ class GatedStream(trio.abc.Stream):
         self._gate = gate
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        self._gate.bytes += len(data)
         await self._inner.send_all(data)
 
     async def wait_send_all_might_not_block(self) -> None:
@@ -45,7 +48,9 @@ class GatedStream(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         await self._gate.passed()
-        return await self._inner.receive_some(max_bytes)
+        received = await self._inner.receive_some(max_bytes)
+        self._gate.bytes += len(received)
+        return received
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 import trio
+from audit_scene import lists_asked
 from hosted_network import box_of, drop_everywhere, in_use, subscribed
 from kept_network import kept_network, next_day, questions
 from small_network import EPOCH_SECONDS, ONE, Ear, Node, SmallNetwork
@@ -12,10 +15,13 @@ from hushcast_overlay.relay.keepers.inquiries import LONGEST_PAUSE
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
+from hushcast_protocol.base.shard_count import SHARD_SIZE
+from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest
 from hushcast_protocol.overlay.profile import Root
 
 DAY = EPOCHS_A_DAY * EPOCH_SECONDS
+HOUR = 3600  # seconds of an epoch, as on a real network
 WITHIN = 5 * LONGEST_PAUSE + 3 * EPOCH_SECONDS  # seconds for the questions of five days, and an epoch more
 
 
@@ -84,6 +90,76 @@ async def test_a_subscription_that_is_held_brings_its_past_when_somebody_wants_i
         await since(subscriber, 1.0)
         await trio.sleep(3 * EPOCH_SECONDS)
         assert all(question.epoch is not None for _, _, question in asked), "it was asked for already"
+
+
+class Newcomer(NamedTuple):
+    """What it takes to have a week's messages, by a daemon that was never there before."""
+
+    seconds: float
+    contacts: int  # links that it opened, and rosters that it took
+    bytes: int  # that it sent and read
+    host_contacts: int  # of the host's questions to keepers
+    host_bytes: int
+    lists: int  # that the host fetched
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value:,.0f}" for name, value in self._asdict().items())
+
+
+async def newcomer_after(days: int, relays: int, shard_size: int, messages: int) -> Newcomer:
+    """Publish for some days, so many messages a day, and have a newcomer subscribe with all of it."""
+    rule = KeepingRule(6, days=days + 1)
+    async with kept_network(relays, rule, shard_size, clients=1, epoch=HOUR, root=Root.HOST) as net:
+        publisher, *_ = net.clients
+        sent = []
+        for day in range(days):
+            for number in range(messages):
+                publication = await publisher.daemon.service.publish(ONE, Content(b"%d %d" % (day, number)))
+                sent.append(publication.message.id)
+            await next_day(net)
+        newcomer = net.add("newcomer", False)
+        began = net.now
+        before = {relay: (relay.count("keepers_asked"), relay.gate.bytes) for relay in net.relays}
+        fetched = {relay: lists_asked(net, relay) for relay in net.relays}
+        await newcomer.start()
+        ear = Ear(
+            net, await newcomer.daemon.service.subscribe(Interest(ONE), past=net.now - days * 24 * HOUR)
+        )
+        host = in_use(net, newcomer)
+        while len(ear.heard) < len(sent):
+            await trio.sleep(1)
+            assert net.now - began < (days + 2) * LONGEST_PAUSE
+        asked, was = before[host]
+        contacts = sum(newcomer.count(name) for name in ("links_opened", "links_failed", "rosters_taken"))
+        questions = host.count("keepers_asked") - asked
+        received, lists = host.gate.bytes - was, len(fetched[host])
+        assert {one.id for one in ear.heard} == set(sent)
+        return Newcomer(net.now - began, contacts, newcomer.gate.bytes, questions, received, lists)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("relays", "shard_size"), [(9, SHARD_SIZE), (20, 10)])
+async def test_a_newcomer_has_days_gone_by_by_few_contacts_within_minutes(
+    relays: int, shard_size: int
+) -> None:
+    """On whole days and on cut ones; keepers are three of a trunk, and one question brings 64 messages."""
+    days = 2
+    told = await newcomer_after(days, relays, shard_size, 3)
+    print(told)
+    assert told.seconds < (days + 1) * LONGEST_PAUSE
+    assert told.contacts <= 20
+    assert told.host_contacts <= 4 * days + 4 * 3, (
+        "of each day ids of three, and messages; of today a few epochs"
+    )
+    assert told.lists <= (0 if shard_size == SHARD_SIZE else days + 2)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("shard_size", [SHARD_SIZE, 125])
+async def test_a_newcomer_among_five_hundred_relays(shard_size: int) -> None:
+    told = await newcomer_after(7, 500, shard_size, 100)
+    print(told)
+    assert told.seconds < 8 * LONGEST_PAUSE
 
 
 @pytest.mark.parametrize(
