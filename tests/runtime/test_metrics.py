@@ -36,6 +36,7 @@ STATUS = {
     "links": 6,
     "leases": 3,
     "authorities_reached": 4,
+    "cover": {"waiting": 2, "problem": None},
     "address": "not to be told",
     "subscriptions": 2,
 }
