@@ -43,7 +43,7 @@ class World:
         return Relay(name, parse_address("127.0.0.1:9"), key, 0)
 
     def _roster(self, relays: dict[bytes, Relay]) -> Roster:
-        terms, draw = CoverTerms(20, 4, 0), CoverDraw(3, b"v" * 32)
+        terms, draw = CoverTerms(20, 4, 0), CoverDraw(3, 0, b"v" * 32)
         return Roster(NET, 100, b"p" * 32, b"d" * 32, relays, cover=terms, cover_draw=draw)
 
     def without(self, relay: bytes) -> None:

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from hushcast_protocol.authorities.cover_draw import cover_draw
 from hushcast_protocol.authorities.head_inside import BeaconState, HeadInside
 from hushcast_protocol.authorities.listing import Listing
-from hushcast_protocol.base.cover_terms import NO_COVER, QUARTER, CoverTerms
+from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.cover_terms import NO_COVER, QUARTER, CoverDraw, CoverTerms
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal, UsageError
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.roster import Network, Relay, Roster
+from hushcast_protocol.base.secrets import ParcelKey, Randomness
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverChain
 from hushcast_protocol.cover.cover_lists import CoverLists
 from hushcast_protocol.cover.cover_presence import PRESENCE_DAYS, CoverPresence
@@ -29,6 +31,7 @@ from hushcast_protocol.cover.letter_rounds import (
     PlannedLetter,
 )
 from hushcast_protocol.cover.letters import OpenedLetter
+from hushcast_protocol.cover.network_cover import able_relays
 from hushcast_protocol.cover.porter_blocks import MAX_LISTS_WAITING, PorterBlocks
 from hushcast_protocol.cover.porter_queue import MAX_LETTERS_WAITING, PorterQueue
 from hushcast_protocol.cover.receipt_list import BLOCK, LIST, LISTED_A_ROUND, ReceiptList, listed_numbers
@@ -299,9 +302,9 @@ def test_a_list_of_receipts_has_one_size_and_loses_none() -> None:
 def test_each_round_has_one_list_at_most_and_three_days_are_kept() -> None:
     blocks = PorterBlocks(RULES, NOW)
     blocks.take(NOW - 2, b"one")
-    for again in (NOW - 2, NOW - 3):
-        with pytest.raises(DecodeError):
-            blocks.take(again, b"again")
+    with pytest.raises(DecodeError):
+        blocks.take(NOW - 2, b"again")
+    blocks.take(NOW - 3, b"one that a later went past")
     blocks.take(NOW - 1, b"two")
     closed = [blocks.close(now) for now in (NOW, NOW + 1, NOW + 2)]
     assert closed == [(NOW - 2, b"one"), (NOW - 1, b"two"), None]
@@ -339,3 +342,19 @@ def test_the_value_of_a_quarter_stays_and_nobody_has_cover_without_the_rule() ->
     for later, stays in ((1, True), (QUARTER * 24 - 1, True), (QUARTER * 24, False)):
         found = cover_draw(last, b"q" * 32, Listing(epoch + later, (), ()), terms, b"b" * 32)
         assert (found == draw) == stays
+
+
+def test_who_was_listed_since_a_value_was_drawn_is_on_no_list_of_its_quarter() -> None:
+    """He may have made his name for it; and the value is known for as long as the quarter lasts."""
+    drawn, month = 40 * QUARTER * 24, 30 * 24
+    draw = CoverDraw(40, drawn, b"v" * 32)
+    address, key = parse_address("127.0.0.1:9"), ParcelKey.draw(drawing()).public()
+    since = {bytes([n]) * 32: drawn - month + n - 3 for n in range(6)}
+    relays = {one: Relay(one, address, key, at) for one, at in since.items()}
+    for epoch in (drawn, drawn + QUARTER * 24 - 1):
+        terms = CoverTerms(600, 4, 30)
+        network = Network("small", "hardened", 3600)
+        roster = Roster(network, epoch, b"p" * 32, b"d" * 32, relays, cover=terms, cover_draw=draw)
+        assert able_relays(roster, draw) == {one for one, at in since.items() if at <= drawn - month}
+    free = replace(roster, cover=CoverTerms(20, 4, 0))
+    assert able_relays(free, draw) == relays.keys(), "testnets have no month to wait"

@@ -20,7 +20,7 @@ def cover_draw(
 
     `last` is the head before, its epoch first, `previous` its digest. The first head of a quarter, or with
     cover, draws the value: of the day's beacon, or without one of the head before and the relays of this one.
-    Whoever is listed for as long as a list asks for was there before anybody knew it.
+    It says in which epoch: whoever was listed for long enough then was there before anybody knew the value.
     """
     if not terms:
         return None
@@ -28,4 +28,5 @@ def cover_draw(
     if last is not None and last[1].cover is not None and last[1].cover.quarter == quarter:
         return last[1].cover
     drawn = beacon if beacon is not None else previous + listing.root
-    return CoverDraw(quarter, digest(Domain.COVER_DRAW, quarter.to_bytes(8, "big"), drawn))
+    value = digest(Domain.COVER_DRAW, quarter.to_bytes(8, "big"), drawn)
+    return CoverDraw(quarter, listing.epoch, value)

@@ -25,7 +25,10 @@ class CoverTerms:
     width: int = LEAST_WIDTH
     """Relays of each list, `LEAST_WIDTH` to `MAX_WIDTH`."""
     listed_days: int = LISTED_DAYS
-    """Days of 24 epochs that a relay was listed for before it may be on a list, up to `MAX_LISTED_DAYS`."""
+    """Days of 24 epochs that a relay was listed for when a list's value was drawn, up to `MAX_LISTED_DAYS`.
+
+    0: any relay that is listed now may be on a list, as in testnets.
+    """
 
     def __bool__(self) -> bool:
         return self.round_seconds > 0
@@ -40,4 +43,6 @@ class CoverDraw(Wire, frozen=True, tag="cover-draw"):
 
     quarter: Counter
     """The day over `QUARTER`."""
+    epoch: Counter
+    """Of the head that drew the value: who was listed later may have been made for it."""
     value: Bytes32

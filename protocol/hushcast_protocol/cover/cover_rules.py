@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hushcast_protocol.base.cover_terms import LEAST_ROUND, LEAST_WIDTH, LONGEST_ROUND, MAX_WIDTH
@@ -14,7 +15,6 @@ PASSED_A_ROUND = 5  # letters that a porter passes for a daemon: one more than c
 # Held letters of a daemon that may be due in one round: what is over five at its porter is lost.
 DUE_A_ROUND = PASSED_A_ROUND - AT_ONCE_A_ROUND
 HELD_DAYS = 1  # days of 24 epochs; a held letter is due a round drawn uniformly within them
-LATE_FOR = 36  # rounds that a letter may come after it is due: six hours at 600 s
 # A second passes this part of a round after its end, 60 s of 600; a third as long again after it, and lists
 # go down as long again after that.
 _PARTS = 10
@@ -65,6 +65,11 @@ class CoverRules:
     def listed_at(self, number: int) -> float:
         """Return the Unix time at which seconds hand lists down that thirds have sent by then."""
         return self.end_of(number) + 3 * self.round_seconds / _PARTS
+
+    def next_of(self, moment: Callable[[int], float], now: float) -> int:
+        """Return the round whose `moment` of a few, behind its end, comes next."""
+        number = self.round_at(now)
+        return number - 1 if moment(number - 1) > now else number
 
     def epoch_at(self, number: int) -> int:
         """Return the epoch in which a round begins."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hushcast_protocol.base.errors import AuthenticationError, Refusal
 from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.cover.cover_rules import LATE_FOR, PASSED_A_ROUND, CoverRules
+from hushcast_protocol.cover.cover_rules import PASSED_A_ROUND, CoverRules
 from hushcast_protocol.cover.letter_batch import LetterBatch
 from hushcast_protocol.cover.letters import Stage, open_letter
 from hushcast_protocol.cover.waybills import Waybill, waybill_name
@@ -34,7 +34,6 @@ class _Shown:
     porter: RelayId
     last: int
     """The round in which it was shown or named last."""
-    by_due: Counter[int] = field(default_factory=Counter)
 
 
 class LetterSecond:
@@ -53,6 +52,7 @@ class LetterSecond:
         self._thirds = thirds
         self._shown: dict[bytes, _Shown] = {}
         self._of_porter: Counter[RelayId] = Counter()
+        self._came: Counter[bytes] = Counter()  # letters of each waybill since the last round
         self._batch: LetterBatch[tuple[RelayId, MarkedLetter]] = LetterBatch(first)
 
     def show(self, sealed: bytes, now: int, porter: RelayId) -> Waybill | None:
@@ -85,11 +85,11 @@ class LetterSecond:
         return [(one.porter, one.waybill) for one in self._shown.values()]
 
     def take(self, sealed: bytes, now: int, porter: RelayId) -> None:
-        """Open a porter's letter in a round, and hold it until its end.
+        """Open a porter's letter, and hold it until the end of the round; `now` is the one that ends next.
 
         Raises a `PeerError` where it is not for this relay, or was seen before, or this porter has not shown
-        its waybill; `Refusal`: "day" where it is not due or too late, "rate" over five of a waybill and
-        round, "quota" where too many came lately, or wait.
+        its waybill; `Refusal`: "day" where it is not due then, "rate" over five of a waybill, "quota"
+        where too many wait.
         """
         digest = self._batch.check_new(sealed)
         letter = open_letter(self._rules, Stage.SECOND, self._relay, self._key, sealed)
@@ -98,22 +98,20 @@ class LetterSecond:
         if not self.is_shown(name, porter):
             raise AuthenticationError("a letter names a waybill that was not shown")
         shown = self._shown[name]
-        if shown.by_due[letter.due] >= PASSED_A_ROUND:
+        if self._came[name] >= PASSED_A_ROUND:
             raise Refusal("rate")
-        shown.by_due[letter.due] += 1
-        if len(shown.by_due) > 2 * LATE_FOR:  # here, as all waybills at once would take long
-            late = {due: count for due, count in shown.by_due.items() if due >= now - LATE_FOR}
-            shown.by_due = Counter(late)
+        self._came[name] += 1
         shown.last = now
         marked = MarkedLetter(letter.due, shown.waybill.mark(letter.due, serial), letter.inside)
-        self._batch.hold(digest, letter.due, (shown.waybill.third, marked))
+        self._batch.hold(digest, (shown.waybill.third, marked))
 
     def end_round(self, now: int, randomness: Randomness) -> list[tuple[RelayId, MarkedLetter]]:
         """Return the letters of the round that ends and their thirds, in random order.
 
         A waybill that no letter has named for a day is forgotten; its porter shows it again.
         """
-        passed = self._batch.end_round(now, randomness)
+        passed = self._batch.end_round(randomness)
+        self._came.clear()
         least = now - self._rules.held_rounds
         self._shown = {name: one for name, one in self._shown.items() if one.last >= least}
         self._of_porter = Counter(one.porter for one in self._shown.values())

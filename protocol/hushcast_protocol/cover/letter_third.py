@@ -22,7 +22,7 @@ class LetterThird:
         self._batch: LetterBatch[LetterFind] = LetterBatch(first)
 
     def take(self, letter: MarkedLetter, now: int) -> None:
-        """Take a letter from a second, and hold it until the end of the round.
+        """Take a letter from a second, and hold it to the end of the round; `now` is the one that ends next.
 
         Raises a `PeerError` where no daemon and no porter makes such, or it was seen before, and `Refusal`
         as a batch does.
@@ -30,8 +30,8 @@ class LetterThird:
         digest = self._batch.check_new(letter.inside)
         self._batch.check_due(letter.due, now)
         bond = bond_of(self._rules, Stage.THIRD, self._relay, letter.due)
-        self._batch.hold(digest, letter.due, open_content(self._key, bond, letter.mark, letter.inside))
+        self._batch.hold(digest, open_content(self._key, bond, letter.mark, letter.inside))
 
-    def end_round(self, now: int, randomness: Randomness) -> list[LetterFind]:
+    def end_round(self, randomness: Randomness) -> list[LetterFind]:
         """Return what was in the letters of the round that ends, in random order."""
-        return self._batch.end_round(now, randomness)
+        return self._batch.end_round(randomness)

@@ -19,6 +19,7 @@ from hushcast_protocol.cover.waybills import SERIAL, Waybill
 # What binds it, the round in which it is due, where it goes on.
 _HEAD = struct.Struct(f">{DIGEST}sQ32s")
 LAYER = SEALED_BOX + _HEAD.size  # bytes
+LAST_ROUND = 2**48  # none of so high a number ever ends
 LETTER = CONTENT + 2 * LAYER  # bytes at the porter: 4,096; at each stage behind it shorter by `LAYER`
 
 
@@ -103,6 +104,8 @@ def open_letter(
         raise DecodeError("a letter is of another size than those of its stage")
     plain = open_box(key.private_key(), sealed)
     bond, due, onward = _HEAD.unpack_from(plain)
+    if due > LAST_ROUND:
+        raise DecodeError("a letter is due in a round that never comes")
     if bond != bond_of(rules, stage, relay, due):
         raise AuthenticationError("a letter is meant for another network, stage or relay")
     return OpenedLetter(due, onward, plain[_HEAD.size :])

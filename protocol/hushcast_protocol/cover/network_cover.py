@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hushcast_protocol.base.cover_terms import CoverDraw
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Roster
@@ -40,10 +41,15 @@ def network_cover(roster: Roster) -> NetworkCover:
         raise Refusal("this network has no cover")
     if not roster.relays:
         raise Refusal("cover does not start: the network is cut into shards")
-    return NetworkCover(rules, CoverLists.drawn(rules, draw.value, able_relays(roster)), draw.quarter)
+    return NetworkCover(rules, CoverLists.drawn(rules, draw.value, able_relays(roster, draw)), draw.quarter)
 
 
-def able_relays(roster: Roster) -> frozenset[RelayId]:
-    """Return the relays of a roster that were listed for long enough, without a gap, to be on a list."""
-    least = roster.cover.listed_days * EPOCHS_A_DAY
-    return frozenset(one.id for one in roster.relays.values() if roster.epoch - one.since >= least)
+def able_relays(roster: Roster, draw: CoverDraw) -> frozenset[RelayId]:
+    """Return the relays of a roster that may be on a list.
+
+    They were listed for long enough, without a gap, when the value was drawn: who came later may have made
+    his name for it.
+    """
+    if not (least := roster.cover.listed_days * EPOCHS_A_DAY):
+        return frozenset(roster.relays)
+    return frozenset(one.id for one in roster.relays.values() if draw.epoch - one.since >= least)

@@ -22,12 +22,14 @@ class PorterBlocks:
         self._closed = now - 1  # the last round whose blocks are settled
 
     def take(self, listed: int, sealed: bytes) -> None:
-        """Take the list of a round; of too many the oldest gives way.
+        """Take the list of a round; of too many the oldest gives way, as one that a later one went past.
 
-        Raises `DecodeError` where it is of no later round than the one before.
+        Raises `DecodeError` where it is of the same round as the one before.
         """
-        if listed <= self._last:
+        if listed == self._last:
             raise DecodeError("a list of receipts comes twice")
+        if listed < self._last:
+            return
         self._last = listed
         self._waiting.append((listed, sealed))
 

@@ -174,7 +174,7 @@ class CoveredNetwork:
     def _deal_by_thirds(self) -> None:
         for relay in self._relays.values():
             if relay.third is not None and relay.receipts is not None:
-                for content in relay.third.end_round(self.round, self._draw):
+                for content in relay.third.end_round(self._draw):
                     if content.body is not None:
                         self.dropped[content.body] += 1
                     if content.is_listed:

@@ -61,7 +61,7 @@ def _probed(width: int, is_key_known: bool, draw: Randomness) -> tuple[list[int]
     shown = {
         content.receipt.number
         for desk_of_third in desks.values()
-        for content in desk_of_third.end_round(_NOW, draw)
+        for content in desk_of_third.end_round(draw)
         if content.is_listed
     }
     return [place for place, number in enumerate(made) if number in shown], own

@@ -72,9 +72,14 @@ class ErrandDesk:
         self._came[second] += len(frame.letters)
         if self._came[second] > MAX_LETTERS_HELD:
             raise DecodeError("a second passes more letters than its waybills have")
+        # What is over its share is no fault of an honest one: daemons choose their thirds.
+        if self._came[second] > MAX_LETTERS_HELD // self._rules.width:
+            self._counters.add("letters_refused", len(frame.letters))
+            return
+        now = self._rules.next_of(self._rules.dealt_at, self._env.now())
         for one in frame.letters:
             try:
-                self._machine.take(MarkedLetter(frame.round, one.mark, one.content), self._now)
+                self._machine.take(MarkedLetter(frame.round, one.mark, one.content), now)
             except (PeerError, Refusal):
                 self._counters.add("letters_refused")
 
@@ -84,9 +89,7 @@ class ErrandDesk:
             for _ in range(ERRANDS_AT_ONCE):
                 nursery.start_soon(self._drop_all)
             while True:
-                now = self._now
-                if self._rules.dealt_at(now - 1) > self._env.now():
-                    now -= 1
+                now = self._rules.next_of(self._rules.dealt_at, self._env.now())
                 await self._env.sleep_until(self._rules.dealt_at(now))
                 if self._means.covers.is_third(self._means.relay):
                     nursery.start_soon(self._send_list, await self.end_round(now))
@@ -94,7 +97,7 @@ class ErrandDesk:
     async def end_round(self, now: int) -> CoverList:
         """Deal with the letters of a round, and return the list of it."""
         self._came.clear()
-        for count, content in enumerate(self._machine.end_round(now, self._env.randomness)):
+        for count, content in enumerate(self._machine.end_round(self._env.randomness)):
             if count % _READ_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
             if content.body is not None:

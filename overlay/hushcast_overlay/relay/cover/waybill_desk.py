@@ -25,7 +25,7 @@ from hushcast_protocol.cover.cover_frames import (
     MarkedContent,
     placed_in,
 )
-from hushcast_protocol.cover.cover_rules import LATE_FOR, CoverRules
+from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letter_second import (
     MAX_WAYBILLS,
     MAX_WAYBILLS_OF_PORTER,
@@ -85,7 +85,7 @@ class WaybillDesk:
         self._machine = LetterSecond(rules, means.relay, key, _ThirdsOfLists(means), first)
         self._kept: set[bytes] = set()  # names of the waybills on disk
         self._shows: Counter[RelayId] = Counter()  # of each porter since the last round
-        self._passed: dict[bytes, int] = {}  # the last round whose letters came, by waybill
+        self._passed: dict[bytes, int] = {}  # the round whose letters came last, by waybill
         self._listed: dict[RelayId, int] = {}  # the last round whose list came, by third
         self._lists: dict[RelayId, deque[bytes]] = {}  # that are not handed down yet, by third
 
@@ -142,13 +142,16 @@ class WaybillDesk:
         if not self._machine.is_shown(frame.waybill, porter):
             self._counters.add("letters_refused", len(frame.letters))
             return
-        least = self._passed.get(frame.waybill, self._now - LATE_FOR)
-        if not least < frame.round <= self._now + 1:
+        if self._passed.get(frame.waybill) == frame.round:
             raise DecodeError("a porter passes more letters than a round has")
-        self._passed[frame.waybill] = frame.round
+        now = self._rules.next_of(self._rules.passed_at, self._env.now())
+        if frame.round != now:  # it is slow, or one of its frames went past another
+            self._counters.add("letters_refused", len(frame.letters))
+            return
+        self._passed[frame.waybill] = now
         for sealed in frame.letters:
             try:
-                self._machine.take(sealed, self._now, porter)
+                self._machine.take(sealed, now, porter)
             except (PeerError, Refusal):
                 self._counters.add("letters_refused")
 
@@ -165,14 +168,12 @@ class WaybillDesk:
         nursery: trio.Nursery,
     ) -> None:
         while True:
-            now = self._now
-            if moment(now - 1) > self._env.now():
-                now -= 1
+            now = self._rules.next_of(moment, self._env.now())
             await self._env.sleep_until(moment(now))
             nursery.start_soon(self._means.sends.send, await made(now))
 
     async def end_round(self, now: int) -> dict[RelayId, list[BetweenCover]]:
-        """Return what is passed to which third, of letters that are due in one round each frame."""
+        """Return what is passed to which third."""
         self._shows.clear()
         passed = self._machine.end_round(now, self._env.randomness)
         await trio.lowlevel.checkpoint()
@@ -182,11 +183,11 @@ class WaybillDesk:
         self._store.write_soon(*[Change(_WAYBILL, name, None) for name in gone])
         self._counters.add("letters_passed", len(passed))
         frames: dict[RelayId, list[BetweenCover]] = {}
-        for third, due, letters in _sorted_out(passed):
+        for third, letters in _by_third(passed).items():
             for begin in range(0, len(letters), MARKED_AT_ONCE):
                 await trio.lowlevel.checkpoint()
                 content = [MarkedContent(one.mark, one.inside) for one in letters[begin:][:MARKED_AT_ONCE]]
-                frames.setdefault(third, []).append(CoverMarked(due, tuple(content)))
+                frames.setdefault(third, []).append(CoverMarked(now, tuple(content)))
         return frames
 
     def take_list(self, frame: CoverList, third: RelayId) -> None:
@@ -197,8 +198,12 @@ class WaybillDesk:
         if not self._means.covers.is_third(third):
             self._counters.add("letters_refused")
             return
-        if not self._listed.get(third, self._now - LATE_FOR) < frame.round <= self._now + 1:
+        last = self._listed.get(third, -1)
+        if frame.round == last or frame.round > self._now + 1:
             raise DecodeError("a third sends more lists than one a round")
+        if frame.round < max(last, self._now - 1):  # it is slow, or a later list went past
+            self._counters.add("letters_refused")
+            return
         self._listed[third] = frame.round
         self._lists.setdefault(third, deque(maxlen=_LISTS_WAITING)).append(frame.listed)
 
@@ -217,11 +222,9 @@ class WaybillDesk:
         return frames
 
 
-def _sorted_out(
-    passed: Iterable[tuple[RelayId, MarkedLetter]],
-) -> Iterable[tuple[RelayId, int, list[MarkedLetter]]]:
-    """Return letters by third and by the round in which they are due, else in their order."""
-    found: dict[tuple[RelayId, int], list[MarkedLetter]] = {}
+def _by_third(passed: Iterable[tuple[RelayId, MarkedLetter]]) -> dict[RelayId, list[MarkedLetter]]:
+    """Return letters by third, else in their order."""
+    found: dict[RelayId, list[MarkedLetter]] = {}
     for third, letter in passed:
-        found.setdefault((third, letter.due), []).append(letter)
-    return [(third, due, letters) for (third, due), letters in found.items()]
+        found.setdefault(third, []).append(letter)
+    return found
