@@ -42,7 +42,7 @@ class LetterBatch(Generic[T]):
         return name
 
     def check_due(self, due: int, now: int) -> None:
-        """Raise `Refusal`: "day" where a letter is not due in the round that ends next, "quota" in a full one."""
+        """Raise `Refusal`: "day" where it is not due in the round that ends, "quota" where that is full."""
         if due != now or due < self._first:
             raise Refusal("day")
         if len(self._held) >= MAX_LETTERS_HELD:
