@@ -123,7 +123,7 @@ def _cover(side: OverlayAdapter | None) -> list[Finding]:
     if cover["problem"] is None:
         return [good("cover", f"on, {counted(cover['rounds'], 'round')}, {cover['missed']} missed")]
     way_out = "messages wait, and nothing goes another way; where it lasts, publish with another daemon"
-    return [warning("cover", f"nothing goes: {cover['problem']}", way_out)]
+    return [warning("cover", f"nothing arrives: {cover['problem']}", way_out)]
 
 
 def _relays(side: OverlayAdapter | None, is_testnet: bool) -> list[Finding]:

@@ -7,12 +7,19 @@ from typing import Any
 import pytest
 import trio
 from covered_network import CoveredNode, covered_network
-from lettered_network import ROUND, desks_of
+from lettered_network import EPOCH, ROUND, desks_of
 from small_network import SmallNetwork, until
 
+from hushcast_node.overlay_doctor import examine_overlay
+from hushcast_overlay.relay.cover.places import Places
 from hushcast_overlay.relay.cover.porter import Porter
+from hushcast_overlay.relay.cover.waybill_desk import WaybillDesk
+from hushcast_protocol.cover import cover_chain, letter_rounds, porter_queue
 from hushcast_protocol.cover.cover_frames import BLOCKS_A_ROUND, CoverBlocks, CoverPlaced
 from hushcast_protocol.cover.receipt_list import BLOCK
+
+DAY = 24 * EPOCH  # seconds
+MONTH = 3 * DAY // 2  # seconds that a chain stays at least, here
 
 
 def elsewhere(net: SmallNetwork, author: CoveredNode) -> set[str]:
@@ -86,3 +93,64 @@ async def test_a_porter_that_does_not_read_takes_one_round_and_no_more() -> None
         await until(lambda: author.told["problem"] == "the porter does not answer", 3 * ROUND)
         await until(lambda: author.told["problem"] is None, 3 * ROUND, "the link is opened anew")
         assert not elsewhere(net, author)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["keeps lists back", "puts letters off"])
+async def test_a_porter_that_serves_nothing_counts_as_away_and_is_left(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cover_chain, "CHANGED_AFTER", MONTH)
+    monkeypatch.setattr(porter_queue, "below", lambda *_: 1)
+    async with covered_network() as (net, author):
+        before = author.chain
+        porter, block = net.relay(before.porter), Places.block
+
+        async def kept_back(places: Any, place: Any, round_: int) -> Any:
+            return None if places is desks_of(porter).porter.places else await block(places, place, round_)
+
+        if how == "keeps lists back":
+            monkeypatch.setattr(Places, "block", kept_back)
+        warned = False
+        for _ in range(8):
+            if how == "puts letters off":
+                (place,) = desks_of(porter).porter.places
+                place.queue.begins = author.rounds._rules.round_at(net.now) + 44
+                assert place.link is not None
+                place.link.cancel()
+            await trio.sleep(18 * ROUND)
+            if author.chain != before:
+                break
+            if author.told["porter"] == "away":
+                assert "no receipts come, though the porter answers" in author.told["problem"]
+                found = await examine_overlay(author.daemon.overlay, None, False, net.env)
+                (told,) = [one for one in found if one.check == "cover"]
+                warned = told.verdict == "warning" and "no receipts come" in told.found
+        assert warned
+        assert author.chain.porter != before.porter
+        assert (author.chain.second, author.chain.third) == (before.second, before.third)
+        await author.begun()
+        await author.publish(b"m")
+        await author.all_listed(10 * ROUND)
+        assert author.told["problem"] is None
+
+
+@pytest.mark.slow
+async def test_a_porter_that_loses_letters_costs_one_pair_and_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cover_chain, "CHANGED_AFTER", MONTH)
+    monkeypatch.setattr(letter_rounds, "LOOPS", 5)
+    monkeypatch.setattr(porter_queue, "below", lambda *_: 1)
+    async with covered_network() as (_, author):
+        before, take = author.chain, WaybillDesk.take
+        monkeypatch.setattr(
+            WaybillDesk, "take", lambda *them: None if them[2] == before.porter else take(*them)
+        )
+        await until(lambda: author.chain != before, 2 * MONTH, "another pair")
+        pair = author.chain
+        assert pair.porter == before.porter
+        await until(lambda: author.chain != pair, 2 * MONTH, "another porter")
+        after = author.chain
+        assert after.porter != before.porter
+        assert (after.second, after.third) == (pair.second, pair.third)

@@ -15,7 +15,7 @@ from hushcast_protocol.base.cover_terms import CoverDraw, CoverTerms
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network, Relay, Roster
 from hushcast_protocol.base.secrets import ParcelKey
-from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY
+from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverLoss, Suspect
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
@@ -56,8 +56,8 @@ class World:
         await kept.load()
         return kept
 
-    async def follow(self, kept: KeptChain, loops_lost: bool = False) -> bool:
-        return await kept.follow(network_cover(self.roster), self.roster, loops_lost)
+    async def follow(self, kept: KeptChain, loss: CoverLoss = CoverLoss.NOTHING) -> bool:
+        return await kept.follow(network_cover(self.roster), self.roster, loss)
 
 
 async def test_a_chain_is_on_disk_and_the_same_after_a_restart() -> None:
@@ -71,6 +71,7 @@ async def test_a_chain_is_on_disk_and_the_same_after_a_restart() -> None:
     assert again.held.chain == kept.held.chain
     assert (again.held.place, again.held.waybill) == (kept.held.place, kept.held.waybill)
     assert (again.begins, again.held.since, again.handed_in) == (500, 480, 481)
+    assert again.held.without_list == 1
     assert again.is_passed(500)
     assert not again.is_passed(499)
     assert kept.held.waybill.key.reveal().hex() not in repr(again.held)
@@ -119,12 +120,14 @@ async def test_a_pair_is_left_after_a_month_and_until_then_there_is_no_other_way
         world.without(before.third)
         with pytest.raises(Refusal, match="its second or third is not listed"):
             kept.relays(world.roster)
-    assert not await world.follow(kept, loops_lost=why == "lost")
+    assert not await world.follow(kept, loss=CoverLoss.LETTERS if why == "lost" else CoverLoss.NOTHING)
     world.now += CHANGED_AFTER
-    assert await world.follow(kept, loops_lost=why == "lost")
+    assert await world.follow(kept, loss=CoverLoss.LETTERS if why == "lost" else CoverLoss.NOTHING)
     assert kept.held.chain.porter == before.porter
     assert kept.held.chain.pair_since == world.now
     assert kept.begins is None, "another place"
+    blamed = Suspect.PAIR if why == "lost" else Suspect.NOBODY
+    assert kept.held.chain.suspect == (await world.chain()).held.chain.suspect == blamed
     kept.relays(world.roster)
 
 

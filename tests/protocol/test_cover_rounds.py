@@ -18,7 +18,7 @@ from hushcast_protocol.base.cover_terms import NO_COVER, QUARTER, CoverDraw, Cov
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal, UsageError
 from hushcast_protocol.base.roster import Network, Relay, Roster
 from hushcast_protocol.base.secrets import ParcelKey, Randomness
-from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverChain
+from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverChain, CoverLoss
 from hushcast_protocol.cover.cover_lists import CoverLists
 from hushcast_protocol.cover.cover_presence import PRESENCE_DAYS, CoverPresence
 from hushcast_protocol.cover.cover_rules import DUE_A_ROUND, LETTERS_A_ROUND, PASSED_A_ROUND, CoverRules
@@ -84,20 +84,37 @@ def test_too_few_relays_do_not_start_cover() -> None:
 
 
 def test_a_chain_stays_until_it_has_to_change_and_a_month_has_passed() -> None:
-    lists = CoverLists.drawn(RULES, b"v" * 32, RELAYS)
+    lists, none, lost = CoverLists.drawn(RULES, b"v" * 32, RELAYS), CoverLoss.NOTHING, CoverLoss.LETTERS
     chain = CoverChain.drawn(RELAYS, lists, 7, 0.0, drawing())
     assert len({chain.porter, chain.second, chain.third}) == 3
     without = CoverLists(lists.seconds - {chain.second}, lists.thirds)
-    assert chain.with_lists(lists, 7, CHANGED_AFTER, False, drawing()) == chain
-    for new, lost in ((lists, True), (without, False)):
-        assert chain.with_lists(new, 7, CHANGED_AFTER - 1, lost, drawing()) == chain
-        assert chain.with_lists(new, 7, CHANGED_AFTER, lost, drawing()).pair_since == CHANGED_AFTER
-    assert chain.with_lists(lists, 8, 1.0, False, drawing()).quarter == 8
-    assert chain.with_porter(RELAYS, 0.0, PORTER_AWAY, drawing()) == chain
-    assert chain.with_porter(RELAYS, CHANGED_AFTER, CHANGED_AFTER + 1, drawing()) == chain
-    other = chain.with_porter(RELAYS, 0.0, CHANGED_AFTER, drawing())
+    assert chain.with_lists(lists, 7, CHANGED_AFTER, none, drawing()) == chain
+    for new, loss in ((lists, lost), (without, none)):
+        assert chain.with_lists(new, 7, CHANGED_AFTER - 1, loss, drawing()) == chain
+        assert chain.with_lists(new, 7, CHANGED_AFTER, loss, drawing()).pair_since == CHANGED_AFTER
+    assert chain.with_lists(lists, 8, 1.0, none, drawing()).quarter == 8
+    assert chain.with_porter(RELAYS, 0.0, PORTER_AWAY, none, drawing()) == chain
+    assert chain.with_porter(RELAYS, CHANGED_AFTER, CHANGED_AFTER + 1, none, drawing()) == chain
+    other = chain.with_porter(RELAYS, 0.0, CHANGED_AFTER, none, drawing())
     assert other.porter != chain.porter
     assert (other.second, other.third) == (chain.second, chain.third)
+
+
+@pytest.mark.parametrize(("loss", "first"), [(CoverLoss.LETTERS, "pair"), (CoverLoss.LISTS, "porter")])
+def test_porter_and_pair_are_changed_in_turn_for_a_loss_that_goes_on_once_a_month(
+    loss: CoverLoss, first: str
+) -> None:
+    """Whoever of the three loses, the others are drawn anew for it once, and not twelve times a year."""
+    lists, draw = CoverLists.drawn(RULES, b"v" * 32, RELAYS), drawing()
+    chain, changed = CoverChain.drawn(RELAYS, lists, 7, 0.0, draw), []
+    for day in range(130):
+        now = day * 86_400.0
+        new = chain.with_lists(lists, 7, now, loss, draw).with_porter(RELAYS, None, now, loss, draw)
+        if new != chain:
+            changed.append((day, "pair" if new.porter == chain.porter else "porter"))
+        chain = new
+    other = "porter" if first == "pair" else "pair"
+    assert changed == [(30, first), (60, other), (90, first), (120, other)]
 
 
 @pytest.mark.parametrize("messages", [0, 1, 50])

@@ -212,7 +212,7 @@ def _cover(cover: Mapping[str, Any]) -> str:
     """Return how letters go; that nothing is subscribed to under cover stands first."""
     parts = ["on, so this daemon does not subscribe"]
     if cover["problem"] is not None:
-        parts.append(f"nothing goes now: {cover['problem']}")
+        parts.append(f"nothing arrives now: {cover['problem']}")
     elif cover["begins_in"]:
         parts.append(f"letters begin in {_minutes(cover['begins_in'])}")
     missed = f", {cover['missed']:,} missed" if cover["missed"] else ""

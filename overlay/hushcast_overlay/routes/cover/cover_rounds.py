@@ -17,6 +17,7 @@ from hushcast_overlay.routes.cover.porter_link import PorterLink
 from hushcast_overlay.routes.cover.presence_records import PresenceRecords
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Roster
+from hushcast_protocol.cover.cover_chain import CoverLoss
 from hushcast_protocol.cover.cover_frames import BLOCK_DAYS, CoverBlocks, CoverLetters
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letter_rounds import PlannedLetter
@@ -29,6 +30,12 @@ from hushcast_runtime.transports.base import TransportError
 _SEALED = 0.05  # share of a round before its moment: by then all that may take long has ended
 _TARDY = 0.05  # share of a round after its moment: who comes later, as the machine slept, has missed it
 _DIRECTORY_SILENT = 2  # epochs without an answer of a directory either: then it is this daemon's own line
+
+_PROBLEMS = {
+    CoverLoss.NOTHING: None,
+    CoverLoss.LETTERS: "more than half of the letters are lost: another relay is drawn in time",
+    CoverLoss.LISTS: "no receipts come, though the porter answers: another is drawn in time",
+}
 
 Prepared = list[tuple[PlannedLetter, SealedLetter]]
 """Letters, sealed, that wait for their moment."""
@@ -76,11 +83,17 @@ class CoverRounds:
                     prepared = await self._prepared(number, nursery)
                     await self._env.sleep_until(self._moment(number))
                     await self._hand_in(number, prepared)
-                    self._messages.problem = None
+                    self._messages.problem = _PROBLEMS[self._loss]
                 except (Refusal, TransportError, PeerError) as error:
                     self._counters.add("cover_rounds_missed")
                     self._messages.problem = str(error)
                 last = number
+
+    @property
+    def _loss(self) -> CoverLoss:
+        if self._chain.has_no_lists(self._rules):
+            return CoverLoss.LISTS
+        return CoverLoss.LETTERS if self._messages.rounds.loops_lost else CoverLoss.NOTHING
 
     def _moment(self, number: int) -> float:
         return number * self._rules.round_seconds + self._phase
@@ -124,7 +137,7 @@ class CoverRounds:
             raise Refusal("the network's cover has other rounds or lists now: start the daemon again")
         if self._rosters.silence > _DIRECTORY_SILENT * self._rules.epoch_seconds:
             self._chain.forgive()
-        if await self._chain.follow(cover, roster, self._messages.rounds.loops_lost):
+        if await self._chain.follow(cover, roster, self._loss):
             self._messages.rounds.begin_anew()
             await self._link.close()
         return self._chain.relays(roster)
@@ -197,6 +210,7 @@ class CoverRounds:
         except AuthenticationError:  # no list came in that round
             self._messages.note_listed(frozenset(), blocks.round)
         else:
+            self._chain.note_listed()
             self._messages.note_listed(listed_numbers(listed), blocks.round)
 
     def describe(self) -> dict[str, Any]:
@@ -204,10 +218,11 @@ class CoverRounds:
         now, rules = self._env.now(), self._rules
         waiting = self._messages.rounds.messages
         begins = self._chain.begins
+        is_away = self._chain.is_away or self._loss == CoverLoss.LISTS
         first = min((one.until for one in waiting), default=None)
         return {
             "round_seconds": rules.round_seconds,
-            "porter": "away" if self._chain.is_away else "not asked" if begins is None else "there",
+            "porter": "away" if is_away else "not asked" if begins is None else "there",
             "problem": self._messages.problem,
             "begins_in": None if begins is None else max(0, round(begins * rules.round_seconds - now)),
             "rounds": self._counters["cover_rounds"],

@@ -73,7 +73,7 @@ class CoveredMessages:
         self._calendar = calendar
         self._presence = presence
         self.problem: str | None = None
-        """Why nothing goes, for people; `None`: letters go, or the first round has not come."""
+        """Why nothing arrives, for people; `None`: letters go, or the first round has not come."""
         self.begins: int | None = None
         """The first round whose letters are passed; `None` while that is not known."""
         self._env = context.env
@@ -139,7 +139,7 @@ class CoveredMessages:
     def outlook(self, covered: CoveredPublication) -> str:
         """Say for people when it goes, and when its receipt may be there."""
         if self.problem is not None:
-            return f"under cover, and nothing goes now: {self.problem}"
+            return f"under cover, and nothing arrives now: {self.problem}"
         rules, now = self._rules, self._env.now()
         begin = "within a day"
         if self.begins is not None:

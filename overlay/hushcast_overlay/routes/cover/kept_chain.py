@@ -10,7 +10,9 @@ from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, encode
-from hushcast_protocol.cover.cover_chain import CoverChain
+from hushcast_protocol.cover.cover_chain import CoverChain, CoverLoss, Suspect
+from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.letter_rounds import RECEIPT_ROUNDS
 from hushcast_protocol.cover.letters import LetterRelays
 from hushcast_protocol.cover.network_cover import NetworkCover
 from hushcast_protocol.cover.waybills import WAYBILL, Waybill, WaybillKey
@@ -25,8 +27,8 @@ _KIND = RecordKind(
     "cover-chain",
     StateOwner.OVERLAY_DAEMON,
     holds="the three relays of a daemon under cover, since when it has them, its place at the first, its "
-    "waybill with the key, the round in which letters begin, the first whose blocks it lacks, and since when "
-    "the first is away",
+    "waybill with the key, the round in which letters begin, the first whose blocks it lacks, since when "
+    "the first is away, how many rounds had no list, and which relays were changed last for a loss",
     lifetime="until others are drawn",
     bound="one",
 )
@@ -46,6 +48,8 @@ class _StoredChain(msgspec.Struct, frozen=True, array_like=True):
     since: Counter
     away_since: float | None
     handed_in: Counter
+    without_list: Counter
+    suspect: Suspect
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -68,6 +72,8 @@ class _Held:
     """The first round whose blocks are lacking."""
     handed_in: int = 0
     """The last round whose letters were handed in: it has no second set, though the daemon start anew."""
+    without_list: int = 0
+    """Rounds whose letters were handed in since a list came last."""
 
 
 class KeptChain:
@@ -88,10 +94,13 @@ class KeptChain:
         one = _decode(value)
         if key != _RECORD:
             raise DecodeError("a daemon has one chain")
-        chain = CoverChain(one.porter, one.second, one.third, one.quarter, one.porter_since, one.pair_since)
+        chain = CoverChain(
+            one.porter, one.second, one.third, one.quarter, one.porter_since, one.pair_since, one.suspect
+        )
         waybill = Waybill(sized(one.waybill, WAYBILL), one.third, WaybillKey(one.key))
         begins = None if one.begins < 0 else one.begins
-        self._held = _Held(chain, sized(one.place, _PLACE), waybill, begins, one.since, one.handed_in)
+        place = sized(one.place, _PLACE)
+        self._held = _Held(chain, place, waybill, begins, one.since, one.handed_in, one.without_list)
         self._away_since = one.away_since
 
     @property
@@ -108,14 +117,28 @@ class KeptChain:
     def note_handed_in(self, number: int) -> None:
         """Take notice of a round's letters; on disk with the next commit."""
         self.held.handed_in = number
+        self.held.without_list += 1
         self._store.write_soon(self._record())
+
+    def note_listed(self) -> None:
+        """Take notice of a list of receipts."""
+        self.held.without_list = 0
+
+    def has_no_lists(self, rules: CoverRules) -> bool:
+        """Tell whether no list came for a day of rounds that were handed in, and as long as a receipt takes.
+
+        Not by what the porter says of when letters begin: it could put that off again and again. An honest
+        one begins within a day.
+        """
+        held = self._held
+        return held is not None and held.without_list > rules.held_rounds + RECEIPT_ROUNDS
 
     @property
     def begins(self) -> int | None:
         """The first round whose letters are passed; `None` until the porter has taken the daemon."""
         return None if self._held is None else self._held.begins
 
-    async def follow(self, cover: NetworkCover, roster: Roster, loops_lost: bool) -> bool:
+    async def follow(self, cover: NetworkCover, roster: Roster, loss: CoverLoss) -> bool:
         """Draw a first chain, or another where the rules say so; return whether it did. Durable on return.
 
         Until they do it stays, whether or not its relays are there.
@@ -126,8 +149,8 @@ class KeptChain:
             drawn = CoverChain.drawn(roster.relays, cover.lists, cover.quarter, now, draw)
             chain = replace(drawn, porter_since=0.0)
         else:
-            chain = held.chain.with_lists(cover.lists, cover.quarter, now, loops_lost, draw)
-            chain = chain.with_porter(roster.relays, self._away_since, now, draw)
+            chain = held.chain.with_lists(cover.lists, cover.quarter, now, loss, draw)
+            chain = chain.with_porter(roster.relays, self._away_since, now, loss, draw)
             if chain == held.chain:
                 return False
             self._counters.add("cover_chains_changed")
@@ -200,5 +223,7 @@ class KeptChain:
             held.since,
             self._away_since,
             held.handed_in,
+            held.without_list,
+            chain.suspect,
         )
         return Change(_KIND, _RECORD, encode(stored))
