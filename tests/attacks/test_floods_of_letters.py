@@ -90,20 +90,26 @@ async def test_a_daemon_that_hands_in_twice_a_round_loses_its_link() -> None:
         assert await is_ended(channel)
 
 
-async def test_a_second_link_of_a_place_ends_the_first_and_a_new_place_needs_room(
+async def test_a_second_link_of_a_place_ends_the_first_and_a_new_place_needs_a_stamp_and_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with lettered_network() as net:
-        monkeypatch.setattr(places, "MAX_PLACES", 2)  # of which one is for those who have paid
+        monkeypatch.setattr(places, "MAX_PLACES", 1)
         daemon = LetterDaemon(net)
+        opening = daemon.opening()
+        for stamp in (None, LetterDaemon(net).opening().stamp):
+            unpaid: Channel[Any] = await net.knock(daemon.porter)
+            await unpaid.send(CoverPlace(opening.place, opening.second, opening.waybill, stamp))
+            assert await unpaid.one(60) == CoverPlaced("stamp", 0), "the first place costs one"
         first = await daemon.knock()
         second = await daemon.knock()
         assert await is_ended(first)
         third: Channel[Any] = await net.knock(daemon.porter)
-        await third.send(LetterDaemon(net).opening())
-        answer = await third.one(60)
-        assert isinstance(answer, CoverPlaced)
-        assert answer.refused in ("quota", "list")
+        other = LetterDaemon(net)
+        while other.chain.porter != daemon.chain.porter:
+            other = LetterDaemon(net)
+        await third.send(other.opening())
+        assert await third.one(60) == CoverPlaced("quota", 0)
         await second.aclose()
 
 

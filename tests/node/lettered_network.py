@@ -6,16 +6,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import trio
 from several_directories import Directories
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
+from hushcast_overlay.relay.cover import porter as porters
 from hushcast_overlay.relay.cover.cover_role import CoverDesks
+from hushcast_overlay.routes.cover import porter_link
 from hushcast_protocol.base.cover_terms import CoverTerms
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.proof_of_work import mint
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.cover.cover_chain import CoverChain
-from hushcast_protocol.cover.cover_frames import CoverBlocks, CoverLetters, CoverPlace, CoverPlaced
+from hushcast_protocol.cover.cover_frames import CoverBlocks, CoverLetters, CoverPlace, CoverPlaced, placed_in
 from hushcast_protocol.cover.letter_rounds import LetterRounds
 from hushcast_protocol.cover.letters import LetterRelays, seal_letter
 from hushcast_protocol.cover.network_cover import network_cover
@@ -29,6 +33,7 @@ ROUND = 60  # seconds
 EPOCH = 120  # seconds: a day has 48 rounds
 COVER = CoverTerms(ROUND, 4, 0)
 RELAYS = 12
+PLACE_BITS = 6  # of a place's stamp: here machines are tried, and not how long one takes
 
 
 @asynccontextmanager
@@ -39,10 +44,13 @@ async def lettered_network(cover: CoverTerms = COVER, **others: Any) -> AsyncIte
         return Directories(network, first_roster, 1, 1, cover=cover)
 
     others = {"relays": RELAYS, "clients": 1, "epoch": EPOCH} | others
-    async with small_network(directory=directory, **others) as net:
-        if cover:
-            await until(lambda: all(role_of(node).desks for node in net.relays), what="all have a part")
-        yield net
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(porters, "PLACE_DIFFICULTY", PLACE_BITS)
+        patch.setattr(porter_link, "PLACE_DIFFICULTY", PLACE_BITS)
+        async with small_network(directory=directory, **others) as net:
+            if cover:
+                await until(lambda: all(role_of(node).desks for node in net.relays), what="all have a part")
+            yield net
 
 
 def role_of(node: Node) -> Any:
@@ -137,7 +145,10 @@ class LetterDaemon:
 
     def opening(self) -> CoverPlace:
         """What it says first."""
-        return CoverPlace(self.place, self.chain.second, self.relays.waybill.sealed, None)
+        asked = CoverPlace(self.place, self.chain.second, self.relays.waybill.sealed, None)
+        epoch = self.net.calendar.epoch(self.net.now)
+        stamp = mint(self.chain.porter, epoch, placed_in(asked), PLACE_BITS, self.draw)
+        return CoverPlace(asked.place, asked.second, asked.waybill, stamp)
 
     async def knock(self) -> Channel[Any]:
         """Open a link to the porter, and ask for the place."""

@@ -76,7 +76,7 @@ async def test_a_daemon_waits_for_a_porter_that_is_away_or_lies_and_goes_no_othe
 
 
 @pytest.mark.slow
-async def test_a_porter_that_does_not_read_takes_one_round_and_no_more() -> None:
+async def test_a_porter_that_does_not_read_or_forgets_its_daemon_takes_one_round_and_no_more() -> None:
     async with covered_network() as (net, author):
         link: Any = author.rounds._link
 
@@ -92,6 +92,12 @@ async def test_a_porter_that_does_not_read_takes_one_round_and_no_more() -> None
         await before.aclose()
         await until(lambda: author.told["problem"] == "the porter does not answer", 3 * ROUND)
         await until(lambda: author.told["problem"] is None, 3 * ROUND, "the link is opened anew")
+        known = desks_of(net.relay(author.chain.porter)).porter.places
+        (place,) = known
+        known.end(place)
+        await until(lambda: "asks for a stamp" in str(author.told["problem"]), 3 * ROUND)
+        await until(lambda: author.told["problem"] is None, 3 * ROUND, "it pays for a place anew")
+        assert len(known) == 1
         assert not elsewhere(net, author)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.proof_of_work import ProofOfWork
+from hushcast_protocol.base.proof_of_work import FIRST_DIFFICULTY, ProofOfWork
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire
 from hushcast_protocol.cover.cover_rules import LETTERS_A_ROUND, PASSED_A_ROUND
 from hushcast_protocol.cover.letter_contents import CONTENT
@@ -21,6 +21,9 @@ from hushcast_protocol.cover.waybills import WAYBILL
 
 BLOCKS_A_ROUND = 4  # that a daemon is handed; the last is its third's list, the others are random as yet
 BLOCK_DAYS = 3  # days of 24 epochs for which a porter keeps the blocks of a daemon that is away
+# Bits of a place's stamp: a place is kept for two days at least, of 576 letters each, and each letter may
+# have a message dropped, which would cost its author `FIRST_DIFFICULTY` bits at a relay under load.
+PLACE_DIFFICULTY = FIRST_DIFFICULTY + 11
 MARKED_AT_ONCE = 64  # letters that a third opens in one step, some 10 ms
 
 SealedWaybill = Annotated[bytes, msgspec.Meta(min_length=WAYBILL, max_length=WAYBILL)]
@@ -38,7 +41,7 @@ class CoverPlace(Wire, frozen=True, tag="cover-place"):
     """Daemon to porter, first on a link that does not name it: take me, or know me again by my place.
 
     The place is random, drawn with the porter, and known to these two alone. For a place that the porter
-    knows the rest is passed over, and needs no stamp.
+    knows the rest is passed over, and needs no stamp; a new one costs `PLACE_DIFFICULTY` bits.
     """
 
     place: Bytes32

@@ -18,7 +18,6 @@ from hushcast_overlay.relay.cover.porter_records import (
 )
 from hushcast_overlay.relay.identity import Identity
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.base.proof_of_work import NEEDED_FROM
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import CoverLetters
 from hushcast_protocol.cover.cover_rules import CoverRules
@@ -113,13 +112,9 @@ class Places:
         place = self._by_waybill.get(name)
         return place if place is not None and place.second == second else None
 
-    def take(self, name: bytes, second: RelayId, waybill: bytes, is_paid: bool) -> Place:
-        """Give a new daemon a place; durable soon. Raises `Refusal` ("quota") where there is none.
-
-        Half of them are for those who have paid.
-        """
-        room = MAX_PLACES * (1.0 if is_paid else NEEDED_FROM)
-        if len(self._places) >= room or waybill_name(waybill) in self._by_waybill:
+    def take(self, name: bytes, second: RelayId, waybill: bytes) -> Place:
+        """Give a new daemon a place; durable soon. Raises `Refusal` ("quota") where there is none."""
+        if len(self._places) >= MAX_PLACES or waybill_name(waybill) in self._by_waybill:
             raise Refusal("quota")
         place = self._made(name, second, waybill)
         self._add(place)

@@ -16,6 +16,7 @@ from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import (
     BLOCKS_A_ROUND,
+    PLACE_DIFFICULTY,
     CoverBlocks,
     CoverLetters,
     CoverListed,
@@ -60,16 +61,14 @@ class Porter:
             return "list"
         if (refused := self._means.admission.refusal(frame)) is not None:
             return refused
+        epoch = self._means.shards.calendar.epoch(self._env.now())
+        if not self._stamps.spend(frame.stamp, placed_in(frame), epoch, PLACE_DIFFICULTY):
+            return "stamp"
         try:
-            self.places.take(_name(frame), frame.second, frame.waybill, self._is_paid(frame))
+            self.places.take(_name(frame), frame.second, frame.waybill)
         except Refusal:
             return "quota"
         return None
-
-    def _is_paid(self, frame: CoverPlace) -> bool:
-        asked = self._means.shards.least_price(self._means.relay)
-        epoch = self._means.shards.calendar.epoch(self._env.now())
-        return bool(asked) and self._stamps.spend(frame.stamp, placed_in(frame), epoch, asked)
 
     async def serve(self, channel: Channel[FromCovered], frame: CoverPlace) -> None:
         """Take the letters of a daemon that was admitted, until its link ends; an older one ends.

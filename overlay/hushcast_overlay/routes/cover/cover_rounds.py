@@ -161,7 +161,7 @@ class CoverRounds:
         begins = None
         try:
             with trio.move_on_after(self._left(number)):
-                begins = await self._link.open(relays, self._chain.held.place)
+                begins = await self._link.open(relays, self._chain.held.place, self._chain.begins is None)
         except Refusal as refusal:
             self._chain.note_away()
             raise Refusal(f"the porter refuses this daemon: {refusal}") from None

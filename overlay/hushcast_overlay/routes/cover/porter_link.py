@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hushcast_overlay.connector import Connector
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.cover.cover_frames import (
+    PLACE_DIFFICULTY,
     CoverBlocks,
     CoverLetters,
     CoverPlace,
@@ -22,7 +23,7 @@ _REFUSALS = {
     "cover": "it takes no letters",
     "list": "it does not know the second that was drawn",
     "quota": "it has no place",
-    "stamp": "it asks for more work",
+    "stamp": "it does not know this daemon, and asks for a stamp",
 }
 
 
@@ -32,21 +33,23 @@ class PorterLink:
     def __init__(self, connector: Connector) -> None:
         self._connector = connector
         self._channel: Channel[ToCovered] | None = None
+        self._is_asked = False  # for a stamp, when this was opened last
 
     @property
     def is_open(self) -> bool:
         """Whether letters can be handed in."""
         return self._channel is not None
 
-    async def open(self, relays: LetterRelays, place: bytes) -> int:
+    async def open(self, relays: LetterRelays, place: bytes, is_new: bool) -> int:
         """Open it, and ask for the place; return the first round whose letters are passed.
 
+        A stamp is made for a place that is new, or that the porter has forgotten: about one a quarter.
         Raises `Refusal` where the porter has none for this daemon, `TransportError` or a `PeerError`.
         """
         porter, waybill = relays.porter, relays.waybill
         asked = CoverPlace(place, relays.second.id, waybill.sealed, None)
-        if porter.difficulty:
-            stamp = await self._connector.mint(porter, placed_in(asked), porter.difficulty)
+        if is_new or self._is_asked:
+            stamp = await self._connector.mint(porter, placed_in(asked), PLACE_DIFFICULTY)
             asked = CoverPlace(place, relays.second.id, waybill.sealed, stamp)
         channel = await self._connector.unnamed(porter.id, porter.address, decode_to_covered)
         try:
@@ -54,6 +57,7 @@ class PorterLink:
             placed = await channel.one(self._connector.manner.receipt_within)
             if not isinstance(placed, CoverPlaced):
                 raise DecodeError("a porter did not answer the question for a place")
+            self._is_asked = placed.refused == "stamp"
             if placed.refused is not None:
                 raise Refusal(_REFUSALS[placed.refused])
         except BaseException:
