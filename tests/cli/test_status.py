@@ -235,7 +235,8 @@ def covered(**changes: Any) -> str:
 def test_a_daemon_under_cover_says_first_what_it_does_not_do_and_then_what_waits_and_why() -> None:
     assert "cover" not in told(cover=None)
     assert covered() == (
-        "on, so this daemon does not subscribe; porter there, 12 rounds; messages are held for up to a day"
+        "on, so this daemon does not subscribe; porter there, 12 rounds; messages are held for up to a day; "
+        "cover is new, measured in a lab and tried by nobody else: its page says what is open"
     )
     assert "; letters begin in 90 minutes; " in covered(begins_in=5_400, holds=False)
     silent = covered(problem="the porter does not answer", porter="away", missed=3, begins_in=None)

@@ -13,6 +13,7 @@ from hushcast_testnet.cover.colluding_relays import (
 from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
 from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
 from hushcast_testnet.cover.line_watcher import told_apart
+from hushcast_testnet.cover.losing_porter import messages_until_named, pairs_drawn
 from hushcast_testnet.cover.probing_porter import third_guessed
 
 BODIES = [b"message %d" % number for number in range(10)]
@@ -96,3 +97,9 @@ def test_without_colluders_everybody_stays_a_candidate_and_without_cover_nobody(
     outcome = kept_chains(CollusionScene(100, 48, 4, 0.0, 1))
     assert (outcome.named, outcome.candidates) == (0.0, pytest.approx(100.0))
     assert plain_publications(1000, 20) <= 3
+
+
+def test_a_porter_that_loses_letters_has_one_pair_drawn_anew_and_names_an_author_in_time() -> None:
+    """The second is open, and needs no other relay."""
+    assert pairs_drawn() == 2
+    assert [messages_until_named(1000, lost) for lost in (0.2, 0.4)] == [41, 18]

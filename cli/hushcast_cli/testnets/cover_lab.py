@@ -48,10 +48,11 @@ MAX_LAB_DRAWS = 1_000  # of the lab; an hour for 1,000 users
 @json_option
 @pass_choices
 def cover_lab(choices: Choices, /, users: int, relays: int, width: int, draws: int, seed: int) -> None:
-    """Measure what cover would hide: no daemon has it yet.
+    """Measure what cover hides, and what it does not yet.
 
-    Letters are sealed and passed in rounds; a watcher compares lines, a second counts letters, relays
-    collude. Controls are built wrong and have to be found. The exit code is 0 whatever the figures are.
+    Letters are sealed and passed in rounds; a watcher compares lines, a second counts letters, a porter
+    loses them, relays collude. Controls are built wrong and have to be found. The exit code is 0 whatever
+    the figures are.
 
     \b
     Example:

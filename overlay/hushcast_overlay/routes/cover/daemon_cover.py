@@ -15,12 +15,14 @@ from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.hold_rule import HoldRule
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 
 
 async def begin_cover(
     hold: HoldRule, rosters: RosterKeeper, connector: Connector, context: Context
 ) -> tuple[CoverCarrier, CoverRounds]:
     """Begin a daemon's rounds once there is a roster; raise `UsageError` where its network has no cover."""
+    log.info("cover is new, measured in a lab and tried by nobody else: docs/cover.md says what is open")
     rules, calendar = await _rules(rosters, context), rosters.calendar
     chain, presence = KeptChain(context), PresenceRecords(rules, hold, calendar, context)
     messages = CoveredMessages(rules, calendar, presence, context)
