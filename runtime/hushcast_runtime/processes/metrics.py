@@ -39,7 +39,7 @@ GAUGES = {
     "links": "links to other relays that are open",
     "leases": "leases held for subscriptions of the network",
     "cover_waiting": "messages under cover without a receipt; only of a daemon that has it on",
-    "cover_silent": "1 while a daemon under cover sends no letters or loses them, and `hushcast status` says why; else 0",
+    "cover_silent": "1 while a daemon under cover sends no letters or loses them; else 0",
     "authorities_reached": "of several directories: others that this one reached at its last attempts",
     **_OF_ALL,
 }

@@ -29,7 +29,7 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.storage.store import Change
 
 
-class Place:
+class PorterPlace:
     """One daemon, as its porter knows it."""
 
     def __init__(
@@ -69,13 +69,13 @@ class Places:
         self._env = context.env
         self._store = context.store
         self._counters = context.counters
-        self._places: dict[bytes, Place] = {}
-        self._by_waybill: dict[bytes, Place] = {}
+        self._places: dict[bytes, PorterPlace] = {}
+        self._by_waybill: dict[bytes, PorterPlace] = {}
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[PorterPlace]:
         return iter(list(self._places.values()))
 
     @property
@@ -103,16 +103,16 @@ class Places:
     def _take_block(self, name: bytes, round_: int) -> None:
         self._places[name].listed.add(round_)
 
-    def find(self, name: bytes) -> Place | None:
+    def find(self, name: bytes) -> PorterPlace | None:
         """Return a place by its name."""
         return self._places.get(name)
 
-    def of_waybill(self, name: bytes, second: RelayId) -> Place | None:
+    def of_waybill(self, name: bytes, second: RelayId) -> PorterPlace | None:
         """Return the place whose waybill a second names."""
         place = self._by_waybill.get(name)
         return place if place is not None and place.second == second else None
 
-    def take(self, name: bytes, second: RelayId, waybill: bytes) -> Place:
+    def take(self, name: bytes, second: RelayId, waybill: bytes) -> PorterPlace:
         """Give a new daemon a place; durable soon. Raises `Refusal` ("quota") where there is none."""
         if len(self._places) >= MAX_PLACES or waybill_name(waybill) in self._by_waybill:
             raise Refusal("quota")
@@ -121,15 +121,15 @@ class Places:
         self._store.write_soon(place_change(name, place.record))
         return place
 
-    def _made(self, name: bytes, second: RelayId, waybill: bytes) -> Place:
+    def _made(self, name: bytes, second: RelayId, waybill: bytes) -> PorterPlace:
         queue = PorterQueue(self._rules, self._now, self._env.randomness)
-        return Place(name, second, waybill, queue, PorterBlocks(self._rules, self._now))
+        return PorterPlace(name, second, waybill, queue, PorterBlocks(self._rules, self._now))
 
-    def _add(self, place: Place) -> None:
+    def _add(self, place: PorterPlace) -> None:
         self._places[place.name] = place
         self._by_waybill[place.waybill_name] = place
 
-    def hand_in(self, place: Place, frame: CoverLetters) -> None:
+    def hand_in(self, place: PorterPlace, frame: CoverLetters) -> None:
         """Take a daemon's letters of a round; durable soon.
 
         Raises a `PeerError` where it hands in more than a round has, or what is not for its way.
@@ -153,7 +153,7 @@ class Places:
                 changes.append(letter_change(key, sealed))
         self._store.write_soon(place_change(place.name, place.record), *changes)
 
-    def close_round(self, place: Place, now: int) -> list[Change]:
+    def close_round(self, place: PorterPlace, now: int) -> list[Change]:
         """Settle a round's blocks, and forget the letters that are passed in it; return the changes."""
         changes = [
             letter_change(key, None)
@@ -168,7 +168,7 @@ class Places:
             changes.append(block_change(place.name, old, None))
         return changes
 
-    def end(self, place: Place) -> list[Change]:
+    def end(self, place: PorterPlace) -> list[Change]:
         """Be done with a place; return the changes that forget it."""
         del self._places[place.name], self._by_waybill[place.waybill_name]
         if place.link is not None:
@@ -183,11 +183,11 @@ class Places:
             if place.link is not None:
                 place.link.cancel()
 
-    async def block(self, place: Place, round_: int) -> tuple[int, bytes] | None:
+    async def block(self, place: PorterPlace, round_: int) -> tuple[int, bytes] | None:
         """Return the list that the blocks of a round have, and of which round it is, if they have any."""
         return await kept_block(self._store, place.name, round_) if round_ in place.listed else None
 
-    def _opened(self, place: Place, sealed: bytes) -> OpenedLetter:
+    def _opened(self, place: PorterPlace, sealed: bytes) -> OpenedLetter:
         letter = open_letter(self._rules, Stage.PORTER, self._relay, self._key, sealed)
         if letter.onward != place.second:
             raise AuthenticationError("a letter names another second than its daemon's")

@@ -7,7 +7,7 @@ from functools import partial
 import trio
 
 from hushcast_overlay.relay.cover.cover_means import CoverMeans
-from hushcast_overlay.relay.cover.places import Place, Places
+from hushcast_overlay.relay.cover.places import Places, PorterPlace
 from hushcast_overlay.relay.cover.porter_records import MAX_PLACES
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.hashes import Domain, digest
@@ -90,7 +90,7 @@ class Porter:
             if place.link is scope:
                 place.link = None
 
-    async def _answer(self, place: Place, channel: Channel[FromCovered], frame: CoverLetters) -> None:
+    async def _answer(self, place: PorterPlace, channel: Channel[FromCovered], frame: CoverLetters) -> None:
         self.places.hand_in(place, frame)
         for round_ in place.blocks.asked_for(frame.since, frame.round):
             listed, block = await self.places.block(place, round_) or (round_, self._env.randomness(BLOCK))
@@ -113,12 +113,12 @@ class Porter:
                 nursery.start_soon(self._send, now, await self.end_round(now))
                 now = max(now + 1, self._rules.round_at(self._env.now()))
 
-    async def end_round(self, now: int) -> dict[RelayId, list[tuple[Place, CoverPassed]]]:
+    async def end_round(self, now: int) -> dict[RelayId, list[tuple[PorterPlace, CoverPassed]]]:
         """Return what is passed to which second; what was passed is forgotten durably before anything is.
 
         So no letter passes twice: what a kill loses goes anew.
         """
-        passed: dict[RelayId, list[tuple[Place, CoverPassed]]] = {}
+        passed: dict[RelayId, list[tuple[PorterPlace, CoverPassed]]] = {}
         changes: list[Change] = []
         for place in self._env.sample(list(self.places), len(self.places)):
             await trio.lowlevel.checkpoint()
@@ -136,9 +136,9 @@ class Porter:
         await self._store.write(*changes)
         return passed
 
-    async def _send(self, now: int, passed: dict[RelayId, list[tuple[Place, CoverPassed]]]) -> None:
+    async def _send(self, now: int, passed: dict[RelayId, list[tuple[PorterPlace, CoverPassed]]]) -> None:
         frames: dict[RelayId, list[BetweenCover]] = {}
-        showing: dict[RelayId, list[Place]] = {}
+        showing: dict[RelayId, list[PorterPlace]] = {}
         for second, letters in passed.items():
             relay = self._means.shards.relay(second)
             said = frames.setdefault(second, [])
@@ -151,10 +151,10 @@ class Porter:
             for place in showing.get(second, ()):
                 place.shown = now
 
-    def _is_to_be_shown(self, place: Place, now: int) -> bool:
+    def _is_to_be_shown(self, place: PorterPlace, now: int) -> bool:
         return place.shown is None or now - place.shown >= self._rules.held_rounds
 
-    async def _waybill(self, place: Place, second: Relay) -> CoverWaybill:
+    async def _waybill(self, place: PorterPlace, second: Relay) -> CoverWaybill:
         frame = CoverWaybill(place.waybill, None)
         if not second.difficulty:
             return frame
