@@ -4,9 +4,10 @@ Relays are up and away for times that are drawn exponentially, and everybody see
 Colluders see whether the subscriber is there while one of them watches: at the top of the tree that leads to
 its mailbox, or as its host. In the tree, whatever its root, they see when they are told of the next day, and
 of another host, at drawn moments; as trees were mended before, beside a relay that lost its seat in each
-epoch. That a moment drawn goes by says that the subscriber may be away: that is not counted. The topic is
-known and has no other subscriber, so that one day is tied to the next, and its probes are read. A relay is
-named when, by what was seen, it is the subscriber with 90 %.
+epoch. Where a day is left with the host beforehand, they see no more than that the subscriber was there at
+some time before. That a moment drawn goes by says that the subscriber may be away: that is not counted. The
+topic is known and has no other subscriber, so that one day is tied to the next, and its probes are read. A
+relay is named when, by what was seen, it is the subscriber with 90 %.
 
 A second table is of what it costs that nobody is told again: how many relays have no lease when a message is
 dropped there, and how many messages are lost. A third is of what it costs that they are told of another host
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,7 +39,21 @@ ORIGINS = 2
 LED_DAYS = 20  # days over which it is counted who has a lease
 HOSTED_DAYS = 8000  # days over which it is counted how long what comes waits for a host
 
-Watch = Callable[[np.random.Generator, np.ndarray, float], np.ndarray]
+SEALED_FOR = 1  # epochs after that of a moment in which a parcel sealed for it is taken
+AHEAD = 2  # days before one begins from which on it is left with the host
+
+
+@dataclass(frozen=True)
+class Sights:
+    """What colluders see: epochs in which they see whether the subscriber is there, and times of which they
+    hear at an epoch that it was there within them."""
+
+    watched: np.ndarray
+    within: tuple[tuple[int, int, int], ...] = ()
+    """When they hear, and the first and the last epoch of each."""
+
+
+Watch = Callable[[np.random.Generator, np.ndarray, float], np.ndarray | Sights]
 """Draws in which epochs colluders watch, by those in which honest relays are up, the first of them the
 subscriber; colluders are a share of the relays."""
 
@@ -118,6 +134,48 @@ def _next_days_told(together: int = 1, within: float = 1 - RENEWS_FROM) -> Watch
     return watch
 
 
+def left_at(rng: np.random.Generator, me: np.ndarray, host: np.ndarray, day: int) -> tuple[int, int] | None:
+    """Draw when what is to be known at the end of a day is left with the host, and told by it.
+
+    It is left at a drawn moment at which both are there, from an eighth of the day before on, and told at one
+    drawn then, of the day. Where the host is away for as long as the seals hold it is left once more. `None`:
+    it was not told in time.
+    """
+    end = float(day * EPOCHS_A_DAY)
+    told_from = end - EPOCHS_A_DAY * (1 - RENEWS_FROM)
+    moment = max(0.0, end - EPOCHS_A_DAY * (AHEAD - RENEWS_FROM))
+    while True:
+        # In what is left of the day before the last, then of the last.
+        until = end - EPOCHS_A_DAY if moment < end - EPOCHS_A_DAY - 1 / 60 else end
+        moment = next_renewal(moment, until, rng.random())
+        if end - moment <= 1 / 60:
+            return None
+        if moment >= len(me) or not (me[int(moment)] and host[int(moment)]):
+            continue
+        told = next_renewal(max(moment, told_from), end, rng.random())
+        for epoch in range(int(told), min(int(told) + SEALED_FOR + 1, len(me))):
+            if host[epoch]:
+                return int(moment), epoch
+        moment = told + SEALED_FOR + 1
+
+
+def _days_left(rng: np.random.Generator, up: np.ndarray, bad: float) -> Sights:
+    """A day is left with the host at a drawn moment, and told by it; or, too late, when it is back.
+
+    That it was left again, as the host was away, is not seen: who hears of the day once cannot tell.
+    """
+    watched = np.zeros(up.shape[1], bool)
+    within = []
+    host = up[rng.integers(1, len(up))]
+    for day in range(1, _days(up) + 1):
+        begin = max(0, int((day - AHEAD + RENEWS_FROM) * EPOCHS_A_DAY))
+        if (found := left_at(rng, up[0], host, day)) is not None:
+            within.append((found[1], begin, found[1]))
+        elif day < _days(up):
+            _until_back(watched, up[0], day * EPOCHS_A_DAY)
+    return Sights(watched, tuple(within))
+
+
 def _away(up: np.ndarray) -> list[tuple[int, int]]:
     """Return from when to when one relay is away, each time for longer than the second host waits."""
     edges = np.flatnonzero(np.diff(np.concatenate([[True], up, [True]]).astype(int)))
@@ -183,9 +241,15 @@ def _probes(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
     return rng.random(up.shape[1]) < 1 - (1 - bad) ** (ORIGINS * PROBES)
 
 
+def _seen(one: np.ndarray | Sights) -> Sights:
+    return one if isinstance(one, Sights) else Sights(one)
+
+
 def _together(*watches: Watch) -> Watch:
-    def watch(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
-        return np.logical_or.reduce([one(rng, up, bad) for one in watches])
+    def watch(rng: np.random.Generator, up: np.ndarray, bad: float) -> Sights:
+        all_ = [_seen(one(rng, up, bad)) for one in watches]
+        within = tuple(time for one in all_ for time in one.within)
+        return Sights(np.logical_or.reduce([one.watched for one in all_]), within)
 
     return watch
 
@@ -207,6 +271,8 @@ KINDS: dict[str, Watch] = {
     ),
     "two hosts, told of at drawn moments": _two_hosts_told_at_drawn_moments,
     "these, and next days": _together(_two_hosts_told_at_drawn_moments, _next_days_told()),
+    "next days left with the host": _days_left,
+    "these, and next days left with the host": _together(_two_hosts_told_at_drawn_moments, _days_left),
     "these, and next days known from half a day before": _together(
         _two_hosts_told_at_drawn_moments, _next_days_told(within=0.5)
     ),
@@ -237,26 +303,34 @@ def named(watch: Watch, bad: float, trials: int) -> dict[int, float]:
     found = dict.fromkeys(DAYS, 0)
     for _ in range(trials):
         up = presence(rng, round(RELAYS * (1 - bad)), max(DAYS) * EPOCHS_A_DAY)
-        differs = np.logical_and(up != up[0], watch(rng, up, bad))
+        seen = _seen(watch(rng, up, bad))
+        differs = np.logical_and(up != up[0], seen.watched)
         for days in DAYS:
+            epochs = days * EPOCHS_A_DAY
             # Honest relays that were up whenever the subscriber was seen, and only then.
-            alike = int((~differs[:, : days * EPOCHS_A_DAY].any(axis=1)).sum())
-            found[days] += 1 / alike >= SURE
+            alike = ~differs[:, :epochs].any(axis=1)
+            for heard, first, last in seen.within:
+                if heard < epochs:
+                    alike &= up[:, first : last + 1].any(axis=1)
+            found[days] += 1 / int(alike.sum()) >= SURE
     return {days: count / trials for days, count in found.items()}
 
 
-def without_lease(is_told_again: bool) -> float:
+def without_lease(is_told_again: bool, is_left: bool = False) -> float:
     """Return the share of relays, of those that are up in an epoch, that have no lease then.
 
-    All that are up are told of a day, once; or, each epoch again, those that were not.
+    All that are up are told of a day, once; or, each epoch again, those that were not. A day that is left
+    with the host is told to those alone that had a seat when it was left.
     """
     rng = np.random.default_rng(2)
-    up = presence(rng, RELAYS, (LED_DAYS + 1) * EPOCHS_A_DAY)
+    up = presence(rng, RELAYS, (LED_DAYS + 2) * EPOCHS_A_DAY)
     always = np.ones(up.shape[1], bool)
     lacking = there = 0
-    for day in range(LED_DAYS):
+    for day in range(1, LED_DAYS + 1):
         moment = told_at(rng, always, (day + RENEWS_FROM) * EPOCHS_A_DAY, (day + 1) * float(EPOCHS_A_DAY))
         known = up[:, moment].copy()
+        if is_left and (left := left_at(rng, always, always, day + 1)) is not None:
+            known = up[:, left[1]] & up[:, max(0, left[0] - SEAT_LOST + 1) : left[0] + 1].any(axis=1)
         for epoch in range((day + 1) * EPOCHS_A_DAY, (day + 2) * EPOCHS_A_DAY):
             lacking += int((up[:, epoch] & ~known).sum())
             there += int(up[:, epoch].sum())
@@ -269,8 +343,9 @@ def _print_leases() -> None:
     heads = ("who was away is told", "relays without a lease", "lost of a copy", "of both", "handed on: both")
     print(f"| {' | '.join(heads)} |")
     print("|---|---|---|---|---|")
-    for what, again in (("each epoch", True), ("of the next day", False)):
-        lacking = without_lease(again)
+    told = (("each epoch", True, False), ("of the next day", False, False), ("by the host", False, True))
+    for what, again, left in told:
+        lacking = without_lease(again, left)
         both = f"{lacking**ORIGINS:.2%} | {lacking ** (4 * ORIGINS):.5%}"
         print(f"| {what} | {lacking:.1%} | {lacking:.1%} | {both} |")
 
