@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 import trio
 from lettered_network import LetterDaemon, desks_of, lettered_network
-from small_network import small_network
+from small_network import ONE, small_network
 from steps import one_step
 
 from hushcast_overlay.relay.cover import errand_desk, places
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
+from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.cover import letter_batch, letter_second
 from hushcast_protocol.cover.cover_frames import (
     MARKED_AT_ONCE,
@@ -31,11 +32,12 @@ from hushcast_protocol.cover.cover_frames import (
     MarkedContent,
 )
 from hushcast_protocol.cover.cover_rules import PASSED_A_ROUND
-from hushcast_protocol.cover.letter_contents import CONTENT
+from hushcast_protocol.cover.letter_contents import CONTENT, NUMBER, LetterFind, LetterReceipt
 from hushcast_protocol.cover.letters import Stage, empty_letter, size_at
 from hushcast_protocol.cover.receipt_list import BLOCK, LIST
 from hushcast_protocol.cover.waybills import WAYBILL, Waybill
 from hushcast_protocol.overlay.frames import OverlayFrame
+from hushcast_protocol.overlay.letter_errands import DropErrand, errand_body
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
 
@@ -208,6 +210,24 @@ async def test_a_second_that_passes_more_than_its_waybills_have_loses_its_link(
         assert daemon.third.count("letters_refused") == 3 * MARKED_AT_ONCE
         with pytest.raises(DecodeError):
             desk.take(frame(), daemon.chain.second)
+
+
+async def test_a_second_whose_letters_have_many_messages_takes_its_part_of_the_errands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with lettered_network() as net:
+        monkeypatch.setattr(errand_desk, "MAX_ERRANDS", 64)  # 16 for each second
+        daemon = LetterDaemon(net)
+        desk, batch = desks_of(daemon.third).third, desks_of(daemon.third).third._machine._batch
+        for second, messages in ((b"m" * 32, 40), (daemon.chain.second, 3)):
+            for _ in range(messages):
+                body = errand_body(DropErrand(net.composed(ONE, Content(b"a message"))))
+                receipt = LetterReceipt(daemon.draw(NUMBER), False)
+                batch.hold(daemon.draw(32), (second, LetterFind(receipt, body)))
+        await desk.end_round(daemon.now)
+        assert daemon.third.count("refused_quota") == 40 - 16
+        first = [desk._errands.pop()[0] for _ in range(6)]
+        assert first.count(daemon.chain.second) == 3, "one each in turn, whatever came first"
 
 
 async def test_a_third_lists_once_a_round_and_a_second_hands_down_as_often() -> None:

@@ -34,7 +34,14 @@ from hushcast_protocol.cover.letters import OpenedLetter
 from hushcast_protocol.cover.network_cover import able_relays
 from hushcast_protocol.cover.porter_blocks import MAX_LISTS_WAITING, PorterBlocks
 from hushcast_protocol.cover.porter_queue import MAX_LETTERS_WAITING, PorterQueue
-from hushcast_protocol.cover.receipt_list import BLOCK, LIST, LISTED_A_ROUND, ReceiptList, listed_numbers
+from hushcast_protocol.cover.receipt_list import (
+    BLOCK,
+    LIST,
+    LISTED_A_ROUND,
+    MAX_UNLISTED,
+    ReceiptList,
+    listed_numbers,
+)
 from hushcast_protocol.cover.waybills import Waybill, WaybillKey
 
 RULES = CoverRules(b"n" * 32, 3600)
@@ -304,16 +311,33 @@ def test_letters_begin_after_a_while_and_end_days_after_the_daemon_went() -> Non
 
 
 def test_a_list_of_receipts_has_one_size_and_loses_none() -> None:
-    receipts = ReceiptList(drawing())
+    receipts = ReceiptList(drawing(), 1)
     numbers = {bytes([n // 256, n % 256]) * 4 for n in range(LISTED_A_ROUND + 10)}
     for number in numbers:
-        receipts.note(number)
+        receipts.note(RELAYS[0], number)
     blocks = [receipts.end_round() for _ in range(3)]
     assert {len(block) for block in blocks} == {LIST}
     assert numbers <= listed_numbers(blocks[0]) | listed_numbers(blocks[1])
     assert not numbers & listed_numbers(blocks[2])
     with pytest.raises(DecodeError):
         listed_numbers(blocks[0][1:])
+
+
+def test_a_second_that_has_letters_listed_without_end_takes_its_part_of_the_lists() -> None:
+    draw, receipts = drawing(), ReceiptList(drawing(), 8)
+    for _ in range(5):
+        for _ in range(2_000):
+            receipts.note(RELAYS[0], draw(NUMBER))
+        own = {draw(NUMBER) for _ in range(78)}
+        for number in own:
+            receipts.note(RELAYS[1], number)
+        assert own <= listed_numbers(receipts.end_round()), "all in the round in which they came"
+    for _ in range(MAX_UNLISTED):
+        receipts.note(RELAYS[0], draw(NUMBER))
+    blocks = [listed_numbers(receipts.end_round()) for _ in range(MAX_UNLISTED // 8 // LISTED_A_ROUND + 1)]
+    receipts.note(RELAYS[0], b"the last")
+    assert b"the last" in listed_numbers(receipts.end_round()), "no more waited than a share"
+    assert len(blocks) == 17
 
 
 def test_each_round_has_one_list_at_most_and_three_days_are_kept() -> None:
@@ -334,7 +358,7 @@ def test_each_round_has_one_list_at_most_and_three_days_are_kept() -> None:
 
 def test_a_list_goes_down_sealed_for_one_daemon_and_round() -> None:
     own, other = (Waybill(b"", RELAYS[0], WaybillKey.draw(drawing(seed))) for seed in (1, 2))
-    listed = ReceiptList(drawing()).end_round()
+    listed = ReceiptList(drawing(), 1).end_round()
     sealed = own.sealed_list(NOW, listed)
     assert len(sealed) == BLOCK
     assert own.opened_list(NOW, sealed) == listed

@@ -91,8 +91,8 @@ def third(first: int = DUE - 1) -> LetterThird:
 
 def found(letter: MarkedLetter) -> LetterFind:
     desk = third()
-    desk.take(letter, letter.due)
-    (content,) = desk.end_round(DRAW)
+    desk.take(letter, letter.due, SECOND.id)
+    ((_, content),) = desk.end_round(DRAW)
     return content
 
 
@@ -233,7 +233,7 @@ def test_after_a_start_no_letter_is_taken_that_may_have_been_taken_before() -> N
     with pytest.raises(Refusal, match="day"):
         second(first=DUE + 1).take(letter, DUE + 1, PORTER.id)
     with pytest.raises(Refusal, match="day"):
-        third(DUE + 1).take(marked, DUE + 1)
+        third(DUE + 1).take(marked, DUE + 1, SECOND.id)
     second(first=DUE + 1).take(at_second(due=DUE + 1), DUE + 1, PORTER.id)
 
 
@@ -263,14 +263,14 @@ def test_a_waybill_that_nobody_names_for_a_day_is_to_be_shown_again() -> None:
 def test_a_third_takes_a_letter_once() -> None:
     (marked,) = passed(at_second(b"m"))
     desk = third()
-    desk.take(marked, DUE)
+    desk.take(marked, DUE, SECOND.id)
     for again in (marked, replace(marked, mark=DRAW(32))):
         with pytest.raises(AuthenticationError, match="seen before"):
-            desk.take(again, DUE)
+            desk.take(again, DUE, SECOND.id)
     desk.end_round(DRAW)
     for late in (desk, third()):
         with pytest.raises(Refusal, match="day"):
-            late.take(marked, DUE + 1)
+            late.take(marked, DUE + 1, SECOND.id)
 
 
 def test_a_letter_that_a_porter_puts_off_is_lost_and_not_told_from_others() -> None:
@@ -301,4 +301,4 @@ def test_whatever_a_stranger_hands_in_is_an_error_of_his(size: int) -> None:
         second().show(DRAW(size), DUE, PORTER.id)
     if size != CONTENT:
         with pytest.raises(PeerError):
-            third().take(MarkedLetter(DUE, DRAW(32), DRAW(size)), DUE)
+            third().take(MarkedLetter(DUE, DRAW(32), DRAW(size)), DUE, SECOND.id)

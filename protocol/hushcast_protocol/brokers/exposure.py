@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
+from hushcast_protocol.base.round_robin import RoundRobin
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.edge_subscriptions import (
     BogusMeans,
@@ -33,7 +34,6 @@ from hushcast_protocol.brokers.group_crowds import GroupCrowds
 from hushcast_protocol.brokers.network_crowd import CrowdWish, NetworkCrowd, SubscriptionGroup
 from hushcast_protocol.brokers.rings import Rings
 from hushcast_protocol.brokers.roots import RootChanges
-from hushcast_protocol.brokers.round_robin import RoundRobin
 from hushcast_protocol.brokers.shown_filters import ShownFilters
 from hushcast_protocol.content.topics import Topic
 

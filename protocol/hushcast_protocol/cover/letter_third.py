@@ -19,9 +19,9 @@ class LetterThird:
         self._rules = rules
         self._relay = relay
         self._key = key
-        self._batch: LetterBatch[LetterFind] = LetterBatch(first)
+        self._batch: LetterBatch[tuple[RelayId, LetterFind]] = LetterBatch(first)
 
-    def take(self, letter: MarkedLetter, now: int) -> None:
+    def take(self, letter: MarkedLetter, now: int, second: RelayId) -> None:
         """Take a letter from a second, and hold it to the end of the round; `now` is the one that ends next.
 
         Raises a `PeerError` where no daemon and no porter makes such, or it was seen before, and `Refusal`
@@ -30,8 +30,8 @@ class LetterThird:
         digest = self._batch.check_new(letter.inside)
         self._batch.check_due(letter.due, now)
         bond = bond_of(self._rules, Stage.THIRD, self._relay, letter.due)
-        self._batch.hold(digest, open_content(self._key, bond, letter.mark, letter.inside))
+        self._batch.hold(digest, (second, open_content(self._key, bond, letter.mark, letter.inside)))
 
-    def end_round(self, randomness: Randomness) -> list[LetterFind]:
-        """Return what was in the letters of the round that ends, in random order."""
+    def end_round(self, randomness: Randomness) -> list[tuple[RelayId, LetterFind]]:
+        """Return what was in the letters of the round that ends, and their seconds, in random order."""
         return self._batch.end_round(randomness)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 from hushcast_protocol.base.aead import TAG
 from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.round_robin import RoundRobin
 from hushcast_protocol.base.secrets import Randomness, sample
+from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.letter_contents import NUMBER
 
 BLOCK = 4096  # bytes, as a porter hands it to its daemon
@@ -18,19 +18,26 @@ MAX_UNLISTED = 65_536  # numbers; 128 rounds of receipts: who waits so long has 
 class ReceiptList:
     """Numbers of letters that were dealt with and are not listed yet."""
 
-    def __init__(self, randomness: Randomness) -> None:
+    def __init__(self, randomness: Randomness, seconds: int) -> None:
+        """`seconds` share the room for those that wait."""
         self._randomness = randomness
-        self._waiting: deque[bytes] = deque(maxlen=MAX_UNLISTED)
+        self._share = MAX_UNLISTED // seconds
+        self._waiting: RoundRobin[RelayId, bytes] = RoundRobin()
 
-    def note(self, number: bytes) -> None:
-        """List a letter in one of the next rounds; where too many wait, the oldest is forgotten."""
-        self._waiting.append(number)
+    def note(self, second: RelayId, number: bytes) -> None:
+        """List a letter of a second in one of the next rounds; where too many of it wait, in none."""
+        if self._waiting.count(second) < self._share:
+            self._waiting.add(second, number)
 
     def end_round(self) -> bytes:
-        """Return the list of a round: numbers in random order, and random ones where there are too few."""
-        count = min(LISTED_A_ROUND, len(self._waiting))
-        listed = [self._waiting.popleft() for _ in range(count)]
-        listed += [self._randomness(NUMBER) for _ in range(LISTED_A_ROUND - count)]
+        """Return the list of a round: numbers in random order, and random ones where there are too few.
+
+        Seconds come in turn, so one that has letters listed without end takes its part and no more.
+        """
+        listed: list[bytes] = []
+        while self._waiting and len(listed) < LISTED_A_ROUND:
+            listed.append(self._waiting.pop()[1])
+        listed += [self._randomness(NUMBER) for _ in range(LISTED_A_ROUND - len(listed))]
         return b"".join(sample(self._randomness, listed, len(listed)))
 
 

@@ -98,7 +98,7 @@ class CoveredNetwork:
         for relay in lists.thirds:
             own = self._relays[relay]
             own.third = LetterThird(self.rules, relay, own.key, _FIRST_ROUND)
-            own.receipts = ReceiptList(self._draw)
+            own.receipts = ReceiptList(self._draw, self.rules.width)
         self.first = self.round = _FIRST_ROUND
         self.daemons = [self._daemon(lists) for _ in range(daemons)]
         self.dropped: Counter[bytes] = Counter()
@@ -169,16 +169,16 @@ class CoveredNetwork:
                     third = self._relays[onward].third
                     assert third is not None
                     if not self._is_lost():
-                        third.take(letter, self.round)
+                        third.take(letter, self.round, relay.relay.id)
 
     def _deal_by_thirds(self) -> None:
         for relay in self._relays.values():
             if relay.third is not None and relay.receipts is not None:
-                for content in relay.third.end_round(self._draw):
+                for second, content in relay.third.end_round(self._draw):
                     if content.body is not None:
                         self.dropped[content.body] += 1
                     if content.is_listed:
-                        relay.receipts.note(content.receipt.number)
+                        relay.receipts.note(second, content.receipt.number)
                 relay.block = relay.receipts.end_round()
 
     def _empty(self, daemon: CoveredDaemon) -> bytes:

@@ -57,11 +57,11 @@ def _probed(width: int, is_key_known: bool, draw: Randomness) -> tuple[list[int]
             open_letter(_RULES, Stage.PORTER, porter.id, keys[0], letter.sealed).inside, _NOW, porter.id
         )
     for onward, marked in desk.end_round(_NOW, draw):
-        desks[onward].take(marked, _NOW)
+        desks[onward].take(marked, _NOW, second.id)
     shown = {
         content.receipt.number
         for desk_of_third in desks.values()
-        for content in desk_of_third.end_round(draw)
+        for _, content in desk_of_third.end_round(draw)
         if content.is_listed
     }
     return [place for place, number in enumerate(made) if number in shown], own

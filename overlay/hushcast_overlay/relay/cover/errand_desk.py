@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 
 import trio
 
 from hushcast_overlay.relay.cover.cover_means import CoverMeans
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.base.round_robin import RoundRobin
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.cover.cover_frames import CoverList, CoverMarked
@@ -51,9 +52,9 @@ class ErrandDesk:
         self._counters = means.context.counters
         first = self._now + 1
         self._machine = LetterThird(rules, means.relay, means.identity.parcel_key, first)
-        self._receipts = ReceiptList(self._env.randomness)
+        self._receipts = ReceiptList(self._env.randomness, rules.width)
         self._came: Counter[RelayId] = Counter()  # letters of each second since the last round
-        self._errands: deque[tuple[bytes, Message]] = deque()
+        self._errands: RoundRobin[RelayId, tuple[bytes, Message]] = RoundRobin()
         self._more = trio.Event()
 
     @property
@@ -79,7 +80,7 @@ class ErrandDesk:
         now = self._rules.next_of(self._rules.dealt_at, self._env.now())
         for one in frame.letters:
             try:
-                self._machine.take(MarkedLetter(frame.round, one.mark, one.content), now)
+                self._machine.take(MarkedLetter(frame.round, one.mark, one.content), now, second)
             except (PeerError, Refusal):
                 self._counters.add("letters_refused")
 
@@ -97,16 +98,16 @@ class ErrandDesk:
     async def end_round(self, now: int) -> CoverList:
         """Deal with the letters of a round, and return the list of it."""
         self._came.clear()
-        for count, content in enumerate(self._machine.end_round(self._env.randomness)):
+        for count, (second, content) in enumerate(self._machine.end_round(self._env.randomness)):
             if count % _READ_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
             if content.body is not None:
-                self._take_errand(content, content.body)
+                self._take_errand(second, content, content.body)
             elif content.is_listed:
-                self._receipts.note(content.receipt.number)
+                self._receipts.note(second, content.receipt.number)
         return CoverList(now, self._receipts.end_round())
 
-    def _take_errand(self, content: LetterFind, body: bytes) -> None:
+    def _take_errand(self, second: RelayId, content: LetterFind, body: bytes) -> None:
         try:
             errand = read_errand(body)
         except PeerError:
@@ -115,10 +116,10 @@ class ErrandDesk:
         if errand.message.day not in self._means.shards.calendar.open_days(self._env.now()):
             self._counters.add("refused_day")
             return
-        if len(self._errands) >= MAX_ERRANDS:
+        if self._errands.count(second) >= MAX_ERRANDS // self._rules.width:
             self._counters.add("refused_quota")
             return
-        self._errands.append((content.receipt.number, errand.message))
+        self._errands.add(second, (content.receipt.number, errand.message))
         self._more.set()
         self._more = trio.Event()
 
@@ -129,11 +130,11 @@ class ErrandDesk:
         while True:
             while not self._errands:
                 await self._more.wait()
-            number, message = self._errands.popleft()
+            second, (number, message) = self._errands.pop()
             receipts = _Receipts()
             try:
                 await self._means.drop(message, receipts)
             except Refusal:
                 continue  # there is nobody to drop at
             if len(receipts.origins) >= _CONFIRMED:
-                self._receipts.note(number)
+                self._receipts.note(second, number)

@@ -18,6 +18,10 @@ class RoundRobin(Generic[Whose, What]):
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    def count(self, whose: Whose) -> int:
+        """Return how much of one waits."""
+        return len(self._waiting.get(whose, ()))
+
     def add(self, whose: Whose, what: What) -> None:
         """Let something wait; what waits already keeps its place."""
         self._waiting.setdefault(whose, {})[what] = None
