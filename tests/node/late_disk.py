@@ -25,6 +25,11 @@ class LateDisk(MemoryStore):
         self.lost = 0
         """Changes that were written and never committed."""
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether something was written and is not committed."""
+        return bool(self._waiting)
+
     async def run(self) -> None:
         try:
             while True:
