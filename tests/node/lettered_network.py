@@ -11,7 +11,7 @@ import trio
 from several_directories import Directories
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.relay.cover import porter as porters
+from hushcast_overlay.relay import admission_control
 from hushcast_overlay.relay.cover.cover_role import CoverDesks
 from hushcast_overlay.routes.cover import porter_link
 from hushcast_protocol.base.cover_terms import CoverTerms
@@ -45,7 +45,7 @@ async def lettered_network(cover: CoverTerms = COVER, **others: Any) -> AsyncIte
 
     others = {"relays": RELAYS, "clients": 1, "epoch": EPOCH} | others
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(porters, "PLACE_DIFFICULTY", PLACE_BITS)
+        patch.setattr(admission_control, "PLACE_DIFFICULTY", PLACE_BITS)
         patch.setattr(porter_link, "PLACE_DIFFICULTY", PLACE_BITS)
         async with small_network(directory=directory, **others) as net:
             if cover:

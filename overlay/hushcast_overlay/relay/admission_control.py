@@ -10,7 +10,7 @@ from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.proof_of_work import Load, ProofOfWorkCheck, difficulty_of, next_difficulty
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.cover.cover_frames import CoverPlace, placed_in
+from hushcast_protocol.cover.cover_frames import PLACE_DIFFICULTY, CoverPlace, placed_in
 from hushcast_protocol.overlay.box_frames import Hold, Seek, held_out
 from hushcast_protocol.overlay.frames import Drop, ParcelFrame, RefusalReason, handed_in
 from hushcast_runtime.counters import Counters
@@ -52,12 +52,15 @@ class AdmissionControl:
         self._advertised: int | None = None
 
     def refusal(self, frame: Drop | ParcelFrame | Hold | Seek | CoverPlace) -> Declined | None:
-        """Tell why a frame is not taken, `None` if it is; one without its stamp takes no room of others."""
+        """Tell why a frame is not taken, `None` if it is; one without its stamp takes no room of others.
+
+        A place under cover costs the same whatever the load, and more than anything else.
+        """
         now = self._env.elapsed()
         difficulty = self._shards.least_difficulty(self._relay)
         epoch = self._shards.calendar.epoch(self._env.now())
         if isinstance(frame, CoverPlace):
-            content = placed_in(frame)
+            content, difficulty = placed_in(frame), PLACE_DIFFICULTY
         else:
             content = held_out(frame) if isinstance(frame, Hold | Seek) else handed_in(frame)
         if difficulty and not self._stamps.spend(frame.stamp, content, epoch, difficulty):

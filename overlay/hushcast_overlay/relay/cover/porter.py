@@ -11,12 +11,11 @@ from hushcast_overlay.relay.cover.places import Places, PorterPlace
 from hushcast_overlay.relay.cover.porter_records import MAX_PLACES
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import ProofOfWorkCheck, inside
+from hushcast_protocol.base.proof_of_work import inside
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import (
     BLOCKS_A_ROUND,
-    PLACE_DIFFICULTY,
     CoverBlocks,
     CoverLetters,
     CoverListed,
@@ -46,7 +45,6 @@ class Porter:
         self._env = means.context.env
         self._store = means.context.store
         self._counters = means.context.counters
-        self._stamps = ProofOfWorkCheck(means.relay)
         self.places = Places(rules, means.identity, means.context)
 
     def fullness(self) -> float:
@@ -61,9 +59,6 @@ class Porter:
             return "list"
         if (refused := self._means.admission.refusal(frame)) is not None:
             return refused
-        epoch = self._means.shards.calendar.epoch(self._env.now())
-        if not self._stamps.spend(frame.stamp, placed_in(frame), epoch, PLACE_DIFFICULTY):
-            return "stamp"
         try:
             self.places.take(_name(frame), frame.second, frame.waybill)
         except Refusal:
