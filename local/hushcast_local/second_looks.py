@@ -16,6 +16,7 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.carriers.carrier import Carrier, Looking
+from hushcast_runtime.carriers.takers import Takers
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.recovery import restore, sized
@@ -150,7 +151,7 @@ class SecondLooks:
         one.was_missed = False
         self._counters.add("publications_dropped_anew")
         try:
-            await looking.drop_anew(one.message, _Origins(one.origins), tuple(one.origins))
+            await looking.drop_anew(one.message, Takers(one.origins), tuple(one.origins))
         except Refusal as refusal:
             log.info("a publication was not dropped anew", reason=refusal.reason)
 
@@ -161,19 +162,3 @@ class SecondLooks:
         lost = OutboxPublication(key, one.message, one.topic, one.since, one.origins)
         lost.reason = "relays took it and nobody shows it: it is lost, so publish it again"
         self._outbox.give_up(lost)
-
-
-class _Origins:
-    """Notes at which origins it was dropped."""
-
-    def __init__(self, origins: list[bytes]) -> None:
-        self._origins = origins
-
-    def note_try(self, taker: bytes) -> None:
-        pass
-
-    def note_receipt(self, taker: bytes) -> None:
-        self._origins.append(taker)
-
-    def note_failure(self, reason: str) -> None:
-        pass

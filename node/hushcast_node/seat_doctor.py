@@ -10,9 +10,7 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.findings import Finding, good, warning
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.wire import RelayId
-from hushcast_runtime.wording import counted
-
-_SPANS = ((172_800, 86_400, "day"), (7_200, 3_600, "hour"), (120, 60, "minute"), (0, 1, "second"))
+from hushcast_runtime.wording import counted, span
 
 
 def examine_seat(
@@ -43,7 +41,7 @@ def examine_seat(
         f"none yet: it waits since epoch {since}, with {counted(others, 'other relay')};"
         f" {_rule(terms.admission)}",
         f"leave it running: the next chance is epoch {chance}, in"
-        f" {_span(max(0.0, calendar.epoch_start(chance) - now))}",
+        f" some {span(max(0.0, calendar.epoch_start(chance) - now))}",
     )
 
 
@@ -71,7 +69,7 @@ def _searching(search: NameWorkSearch) -> Finding:
     return warning(
         "seat",
         f"none: newcomers show work of {search.bits} bits, and it is being looked for;"
-        f" {counted(search.tries, 'try', 'tries')} so far, {_span(search.expected)} expected",
+        f" {counted(search.tries, 'try', 'tries')} so far, some {span(search.expected)} expected",
         "leave the relay running: chance decides, and a search that is interrupted loses nothing",
     )
 
@@ -82,8 +80,3 @@ def _rule(admission: SeatAdmission) -> str:
         cap = f"{cap}, or {admission.growth / 10:g} % of the network,"
     drawn = f"{cap} a day are drawn" if admission.newcomers else "all are seated"
     return f"{drawn} among those known since epoch 5 of the day before" if admission.age else drawn
-
-
-def _span(seconds: float) -> str:
-    unit, name = next((unit, name) for least, unit, name in _SPANS if seconds >= least)
-    return f"some {counted(round(seconds / unit), name)}"

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import trio
-from broker_daemons import Node, tree_of_daemons
+from broker_daemons import tree_of_daemons
+from days_published import cursor, publish_for
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, until
 from small_tree import OTHER_KEY, Member, SmallTree, small_tree
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.brokers.frames import AskPast, Forward, Receipt
-from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
@@ -73,19 +73,6 @@ async def test_days_go_with_their_time_and_with_the_setting_which_the_tree_annou
         await network.root.restart()
         message = await network.published()
         assert await page(network, message.day, message.tokens[0]) == ([], "unknown")
-
-
-def cursor(node: Node) -> int:
-    """How many messages a daemon's one subscription has shown, each counted once."""
-    [held] = node.daemon.service.subscriptions()
-    return int(held["cursor"])
-
-
-async def publish_for(node: Node, days: int, a_day: int) -> None:
-    for day in range(days):
-        for number in range(a_day):
-            await node.daemon.service.publish(ONE, Content(b"%d %d" % (day, number)))
-        await trio.sleep(DAY_SECONDS)
 
 
 @pytest.mark.slow

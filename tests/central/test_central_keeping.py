@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import trio
-from daemons import CentralNetworkOfDaemons, Node, daemons
+from daemons import CentralNetworkOfDaemons, daemons
+from days_published import cursor, publish_for
 from msgspec.msgpack import decode
 from small_central import TOPIC, Ear, Person, SmallCentral, hears, small_central
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, until
@@ -18,7 +19,6 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.kept_tokens import kept_token
 from hushcast_protocol.central.pseudonym_register import PseudonymRecord
-from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
@@ -152,19 +152,6 @@ async def test_a_day_goes_when_it_was_kept_for_so_long_and_with_the_setting() ->
 async def registered(network: CentralNetworkOfDaemons) -> list[PseudonymRecord]:
     """The pseudonyms that the server knows, those that are over included."""
     return [decode(value, type=PseudonymRecord) for _, value in await network.server.store.scan("pseudonym")]
-
-
-def cursor(node: Node) -> int:
-    """How many messages a daemon's one subscription has shown, each counted once."""
-    [held] = node.daemon.service.subscriptions()
-    return int(held["cursor"])
-
-
-async def publish_for(node: Node, days: int, a_day: int) -> None:
-    for day in range(days):
-        for number in range(a_day):
-            await node.daemon.service.publish(ONE, Content(b"%d %d" % (day, number)))
-        await trio.sleep(DAY_SECONDS)
 
 
 @pytest.mark.slow

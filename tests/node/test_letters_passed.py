@@ -56,9 +56,9 @@ async def test_messages_in_letters_are_heard_and_listed_and_loops_come_back() ->
         for number in range(4):
             daemon.publish(b"%d" % number, is_held=number == 3)
         assert sorted(await ear.hears(3, 6 * ROUND)) == [b"0", b"1", b"2"]
-        await until(lambda: daemon.letters.waiting == 1, 4 * ROUND, "three are listed")
+        await until(lambda: len(daemon.letters.messages) == 1, 4 * ROUND, "three are listed")
         assert sorted(await ear.hears(4, 52 * ROUND)) == [b"0", b"1", b"2", b"3"]
-        await until(lambda: daemon.letters.waiting == 0, 6 * ROUND, "the held one is listed")
+        await until(lambda: len(daemon.letters.messages) == 0, 6 * ROUND, "the held one is listed")
         came_back = daemon.letters._came_back
         assert sum(came_back) == len(came_back) > 0
         assert net.count("letters_refused") == 0
@@ -120,7 +120,7 @@ async def test_nothing_passes_twice_and_nothing_is_lost_whoever_is_killed_when(
             await trio.sleep(net.env.uniform(0.0, 3 * ROUND))
             await _kill(net, ways[number % 3])
         assert sorted(await ear.hears(len(sent), 40 * ROUND)) == sorted(sent)
-        await until(lambda: daemon.letters.waiting == 0, 12 * ROUND, "all are listed")
+        await until(lambda: len(daemon.letters.messages) == 0, 12 * ROUND, "all are listed")
         await trio.sleep(6 * ROUND)
         assert sorted(ear.payloads) == sorted(sent)
         assert max(passed.values()) == PASSED_A_ROUND

@@ -41,7 +41,7 @@ def apart(network: CoveredNetwork) -> float:
 def test_ten_letters_arrive_and_neither_lines_nor_porters_tell() -> None:
     network = played(PlantedFault.NONE)
     assert dict(network.dropped) == dict.fromkeys(BODIES, 1)
-    assert network.daemons[0].rounds.waiting == 0
+    assert not network.daemons[0].rounds.messages
     assert apart(network) == 0.5
     assert {(one.at, one.size) for daemon in network.daemons for one in daemon.seen} == {(0.0, 4096)}
     before, *others = network.passed[23:]

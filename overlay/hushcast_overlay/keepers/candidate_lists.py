@@ -117,8 +117,7 @@ class CandidateLists:
 
     def can_place(self, day: int, trunk: bytes) -> bool:
         """Tell whether a publisher can find out who keeps a trunk of an open day."""
-        told = self._rosters.candidates(day)
-        if told is None or told.bits == 0:
+        if self._cut(day) is None:
             return len(self.held_places(day, trunk)) > 0
         return self.keeping.keepers > 0
 
@@ -129,8 +128,7 @@ class CandidateLists:
         holds, and has it in memory until the day is over: so nobody is told whether it is at home there.
         Raises as `places`.
         """
-        told = self._rosters.candidates(day)
-        if told is None or told.bits == 0:
+        if (told := self._cut(day)) is None:
             return self.held_places(day, trunk)
         one = day, shard_of_topic(trunk, 0, told.bits)
         async with self._lock(one):
@@ -149,8 +147,7 @@ class CandidateLists:
         it for nothing: so nobody is told whether it was at home there, or was there on that day. Of one that
         was whole who was not there asks nothing, as the others need no list. Raises as `places`.
         """
-        told = self._rosters.candidates(day)
-        if told is None or told.bits == 0:
+        if (told := self._cut(day)) is None:
             return self.held_places(day, trunk)
         found = await self._shards.candidates(told, shard_of_topic(trunk, 0, told.bits))
         return self._located(KeeperDraws(found), trunk)
@@ -165,6 +162,11 @@ class CandidateLists:
             newest = self._rosters.newest
             return {} if newest is not None and newest.epoch // EPOCHS_A_DAY >= day else None
         return self._located(await self._fetch(told, shard_of_topic(trunk, 0, told.bits)), trunk)
+
+    def _cut(self, day: int) -> CandidateRoot | None:
+        """Return what heads tell of a day, if it is one that is cut."""
+        told = self._rosters.candidates(day)
+        return told if told is not None and told.bits else None
 
     def _located(self, draws: KeeperDraws, trunk: bytes) -> dict[RelayId, Address]:
         is_cut = self._shards.is_cut(self._calendar.day(self._env.now()))

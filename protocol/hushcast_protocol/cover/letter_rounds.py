@@ -152,11 +152,6 @@ class LetterRounds:
         return list(self._messages)
 
     @property
-    def waiting(self) -> int:
-        """How many these are."""
-        return len(self._messages)
-
-    @property
     def loops_lost(self) -> bool:
         """Whether more than half of the last loops did not come back; not before there are as many.
 

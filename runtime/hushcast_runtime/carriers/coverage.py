@@ -9,6 +9,7 @@ from typing import Any
 from hushcast_protocol.base.intervals import wilson
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import Handover
+from hushcast_runtime.carriers.takers import Takers
 
 MAX_PROBES = 8192  # outcomes remembered for one route, a bit each
 PROBE_WITHIN = 300.0  # seconds after which a probe is lost: time for a restart
@@ -33,14 +34,14 @@ class RouteCoverage:
 
     async def probe(self, message: Message, hand_over: HandOver, now: float) -> bool:
         """Hand over a probe; return whether it was taken. Raises what `hand_over` raises."""
-        watched = _Watched()
+        takers = Takers()
         self.begin(message.id, now)
         try:
-            await hand_over(message, watched)
+            await hand_over(message, takers)
         finally:
-            if not watched.is_taken:
+            if not takers.names:
                 self._untaken(message.id)
-        return watched.is_taken
+        return bool(takers.names)
 
     def _untaken(self, message: bytes) -> None:
         """Note that nobody gave a receipt for a probe, which is lost unless it came all the same."""
@@ -66,20 +67,3 @@ class RouteCoverage:
             "delivered": told,
             "suspects": [],
         }
-
-
-class _Watched:
-    """Hears how a probe is handed over."""
-
-    def __init__(self) -> None:
-        self.is_taken = False
-
-    def note_try(self, taker: bytes) -> None:
-        """Take notice of an attempt."""
-
-    def note_receipt(self, taker: bytes) -> None:
-        """Note that somebody has it."""
-        self.is_taken = True
-
-    def note_failure(self, reason: str) -> None:
-        """Take notice that nobody took it: nothing follows from it."""

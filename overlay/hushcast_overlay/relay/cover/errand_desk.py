@@ -19,27 +19,12 @@ from hushcast_protocol.cover.letter_second import MarkedLetter
 from hushcast_protocol.cover.letter_third import LetterThird
 from hushcast_protocol.cover.receipt_list import ReceiptList
 from hushcast_protocol.overlay.letter_errands import read_errand
+from hushcast_runtime.carriers.takers import Takers
 
 MAX_ERRANDS = 4_096  # messages that wait to be dropped; 12 MB: what is over is lost, and goes anew
 ERRANDS_AT_ONCE = 16  # messages that are being dropped; each takes two circuits
 _READ_AT_ONCE = 256  # letters of a round that one step looks at, some 2 ms
 _CONFIRMED = 2  # origins that have a message when it is listed
-
-
-class _Receipts:
-    """Hears which origins have a message; implements `Handover`."""
-
-    def __init__(self) -> None:
-        self.origins: set[bytes] = set()
-
-    def note_try(self, taker: bytes) -> None:
-        pass
-
-    def note_receipt(self, taker: bytes) -> None:
-        self.origins.add(taker)
-
-    def note_failure(self, reason: str) -> None:
-        pass
 
 
 class ErrandDesk:
@@ -131,10 +116,10 @@ class ErrandDesk:
             while not self._errands:
                 await self._more.wait()
             second, (number, message) = self._errands.pop()
-            receipts = _Receipts()
+            takers = Takers()
             try:
-                await self._means.drop(message, receipts)
+                await self._means.drop(message, takers)
             except Refusal:
                 continue  # there is nobody to drop at
-            if len(receipts.origins) >= _CONFIRMED:
+            if len(set(takers.names)) >= _CONFIRMED:
                 self._receipts.note(second, number)

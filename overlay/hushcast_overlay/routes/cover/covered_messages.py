@@ -28,6 +28,7 @@ from hushcast_runtime.carriers.cover import CoveredPublication
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.wording import span
 
 _ID = 32  # bytes
 _KIND = RecordKind(
@@ -143,13 +144,13 @@ class CoveredMessages:
         rules, now = self._rules, self._env.now()
         begin = "within a day"
         if self.begins is not None:
-            begin = f"in {_span(max(0.0, self.begins * rules.round_seconds - now))}"
+            begin = f"in {span(max(0.0, self.begins * rules.round_seconds - now))}"
         is_begun = self.begins is not None and self.begins <= rules.round_at(now)
         first = "under cover" if is_begun else f"under cover letters begin {begin}; then"
-        soon = f"{_span((RECEIPT_ROUNDS + 1) * rules.round_seconds)} later"
+        soon = f"{span((RECEIPT_ROUNDS + 1) * rules.round_seconds)} later"
         held = next((one.is_held for one in self.rounds.messages if one.key == covered.id), False)
         if held:
-            longest = _span(rules.held_rounds * rules.round_seconds)
+            longest = span(rules.held_rounds * rules.round_seconds)
             return f"{first} it is held for up to {longest}, and its receipt comes up to {soon}"
         return f"{first} it goes in one of the next rounds, and its receipt comes up to {soon}"
 
@@ -210,10 +211,3 @@ class CoveredMessages:
             message.waits_until,
         )
         self._store.write_soon(Change(_KIND, message.key, encode(stored)))
-
-
-def _span(seconds: float) -> str:
-    """Say how long something takes."""
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"
