@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hushcast_node.overlay_doctor import examine_overlay
 from hushcast_overlay.relay.cover.places import Places
 from hushcast_overlay.relay.cover.porter import Porter
 from hushcast_overlay.relay.cover.waybill_desk import WaybillDesk
-from hushcast_protocol.cover import cover_chain, letter_rounds, porter_queue
+from hushcast_protocol.cover import cover_chain, loss_judge, porter_queue
 from hushcast_protocol.cover.cover_frames import BLOCKS_A_ROUND, CoverBlocks, CoverPlaced
 from hushcast_protocol.cover.receipt_list import BLOCK
 
@@ -109,7 +110,8 @@ async def test_a_porter_that_serves_nothing_counts_as_away_and_is_left(
     monkeypatch.setattr(cover_chain, "CHANGED_AFTER", MONTH)
     monkeypatch.setattr(porter_queue, "below", lambda *_: 1)
     async with covered_network() as (net, author):
-        before = author.chain
+        held = author.rounds._chain.held  # both were left for a loss just now
+        before = held.chain = replace(author.chain, porter_lost=net.now - 1, pair_lost=net.now)
         porter, block = net.relay(before.porter), Places.block
 
         async def kept_back(places: Any, place: Any, round_: int) -> Any:
@@ -128,7 +130,9 @@ async def test_a_porter_that_serves_nothing_counts_as_away_and_is_left(
             if author.chain != before:
                 break
             if author.told["porter"] == "away":
-                assert "no receipts come, though the porter answers" in author.told["problem"]
+                assert (
+                    "no receipts come, though the porter answers: another is drawn" in author.told["problem"]
+                )
                 found = await examine_overlay(author.daemon.overlay, None, False, net.env)
                 (told,) = [one for one in found if one.check == "cover"]
                 warned = told.verdict == "warning" and "no receipts come" in told.found
@@ -142,21 +146,53 @@ async def test_a_porter_that_serves_nothing_counts_as_away_and_is_left(
 
 
 @pytest.mark.slow
-async def test_a_porter_that_loses_letters_costs_one_pair_and_is_left(
+async def test_a_porter_that_loses_letters_is_left_then_a_pair_and_until_then_no_message_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cover_chain, "CHANGED_AFTER", MONTH)
-    monkeypatch.setattr(letter_rounds, "LOOPS", 5)
+    monkeypatch.setattr(cover_chain, "CHANGED_AFTER", 3 * DAY)
+    monkeypatch.setattr(loss_judge, "ALARM", 3.0)
     monkeypatch.setattr(porter_queue, "below", lambda *_: 1)
-    async with covered_network() as (_, author):
+    async with covered_network() as (net, author):
         before, take = author.chain, WaybillDesk.take
-        monkeypatch.setattr(
-            WaybillDesk, "take", lambda *them: None if them[2] == before.porter else take(*them)
-        )
-        await until(lambda: author.chain != before, 2 * MONTH, "another pair")
-        pair = author.chain
-        assert pair.porter == before.porter
-        await until(lambda: author.chain != pair, 2 * MONTH, "another porter")
+        losing = {before.porter}
+        monkeypatch.setattr(WaybillDesk, "take", lambda *them: None if them[2] in losing else take(*them))
+        await until(lambda: author.chain != before, DAY, "another porter")
         after = author.chain
         assert after.porter != before.porter
-        assert (after.second, after.third) == (pair.second, pair.third)
+        assert (after.second, after.third) == (before.second, before.third)
+        losing.add(after.porter)
+        await until(lambda: author.chain != after, 2 * DAY, "another pair")
+        assert author.chain.porter == after.porter
+        await until(lambda: "no message goes" in str(author.told["problem"]), 2 * DAY, "it waits")
+        assert "another is drawn in 1 day" in author.told["problem"]
+        found = await examine_overlay(author.daemon.overlay, None, False, net.env)
+        assert [one.verdict for one in found if one.check == "cover"] == ["warning"]
+        losing.clear()
+        await author.restart()
+        await author.publish(b"m")
+        await trio.sleep(4 * ROUND)
+        assert "no message goes" in author.told["problem"], "a restart does not have it forget"
+        assert author.told["waiting"] == 1
+        await until(lambda: author.chain.porter != after.porter, 3 * DAY, "in time")
+        await author.begun()
+        await author.publish(b"n")
+        await until(lambda: author.told["waiting"] == 0, 10 * ROUND, "messages go again")
+
+
+@pytest.mark.slow
+async def test_a_porter_that_is_away_in_drawn_rounds_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss_judge, "ALARM", 3.0)
+    answer = Porter._answer
+    async with covered_network() as (net, author):
+        before = author.chain
+        porter = net.relay(before.porter)
+
+        async def answered(own: Any, place: Any, channel: Any, frame: Any) -> None:
+            if own is desks_of(porter).porter and frame.round % 3 == 0:
+                await channel.aclose()
+            else:
+                await answer(own, place, channel, frame)
+
+        monkeypatch.setattr(Porter, "_answer", answered)
+        await until(lambda: author.chain != before, 4 * DAY, "another porter")
+        assert author.chain.porter != before.porter

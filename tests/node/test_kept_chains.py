@@ -15,7 +15,7 @@ from hushcast_protocol.base.cover_terms import CoverDraw, CoverTerms
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network, Relay, Roster
 from hushcast_protocol.base.secrets import ParcelKey
-from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverLoss, Suspect
+from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverLoss
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
@@ -109,26 +109,51 @@ async def test_a_porter_is_left_after_a_day_away_and_a_month_and_one_never_there
     assert world.counters["cover_chains_changed"] == 2
 
 
-@pytest.mark.parametrize("why", ["left", "lost"])
-async def test_a_pair_is_left_after_a_month_and_until_then_there_is_no_other_way(why: str) -> None:
+async def test_a_pair_that_left_is_changed_after_a_month_and_until_then_there_is_no_other_way() -> None:
     world = World()
     kept = await world.chain()
     await world.follow(kept)
     kept.note_placed(500, 480)
     before = kept.held.chain
-    if why == "left":
-        world.without(before.third)
-        with pytest.raises(Refusal, match="its second or third is not listed"):
-            kept.relays(world.roster)
-    assert not await world.follow(kept, loss=CoverLoss.LETTERS if why == "lost" else CoverLoss.NOTHING)
+    world.without(before.third)
+    with pytest.raises(Refusal, match="its second or third is not listed"):
+        kept.relays(world.roster)
+    assert not await world.follow(kept)
     world.now += CHANGED_AFTER
-    assert await world.follow(kept, loss=CoverLoss.LETTERS if why == "lost" else CoverLoss.NOTHING)
+    assert await world.follow(kept)
     assert kept.held.chain.porter == before.porter
     assert kept.held.chain.pair_since == world.now
     assert kept.begins is None, "another place"
-    blamed = Suspect.PAIR if why == "lost" else Suspect.NOBODY
-    assert kept.held.chain.suspect == (await world.chain()).held.chain.suspect == blamed
     kept.relays(world.roster)
+
+
+async def test_for_a_loss_the_porter_is_left_at_once_then_the_pair_and_a_restart_forgets_nothing() -> None:
+    world = World()
+    kept = await world.chain()
+    await world.follow(kept)
+    kept.note_placed(500, 480)
+    kept.losses.score = 8.5
+    kept.losses.under_way[b"a number"] = 483
+    kept.losses.rounds[482] = (1, 2)
+    kept.note_handed_in(481)
+    kept = await world.chain()
+    found = kept.losses
+    assert (found.score, found.under_way, found.rounds) == (8.5, {b"a number": 483}, {482: (1, 2)})
+    assert "a number" not in repr((kept.held, found))
+    before = kept.held.chain
+    assert await world.follow(kept, CoverLoss.LETTERS)
+    assert kept.held.chain.porter != before.porter
+    assert (kept.losses.score, kept.losses.under_way) == (0.0, {}), "another chain"
+    kept.note_placed(500, 480)
+    world.now += 86_400
+    kept = await world.chain()
+    other = kept.held.chain
+    assert await world.follow(kept, CoverLoss.LETTERS)
+    assert kept.held.chain.porter == other.porter
+    assert kept.held.chain.pair_lost == world.now
+    for after, leaves in ((29 * 86_400 - 1, False), (1, True)):
+        world.now += after
+        assert await world.follow(kept, CoverLoss.LETTERS) is leaves, "a porter for it once in 30 days"
 
 
 async def test_a_porter_that_is_not_listed_is_away() -> None:

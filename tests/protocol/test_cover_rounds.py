@@ -21,16 +21,17 @@ from hushcast_protocol.base.secrets import ParcelKey, Randomness
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverChain, CoverLoss
 from hushcast_protocol.cover.cover_lists import CoverLists
 from hushcast_protocol.cover.cover_presence import PRESENCE_DAYS, CoverPresence
-from hushcast_protocol.cover.cover_rules import DUE_A_ROUND, LETTERS_A_ROUND, PASSED_A_ROUND, CoverRules
-from hushcast_protocol.cover.letter_contents import LOOP_EVERY, NUMBER, LetterReceipt
-from hushcast_protocol.cover.letter_rounds import (
-    LOOPS,
-    MAX_UNDER_COVER,
+from hushcast_protocol.cover.cover_rules import (
+    DUE_A_ROUND,
+    LETTERS_A_ROUND,
+    PASSED_A_ROUND,
     RECEIPT_ROUNDS,
-    LetterRounds,
-    PlannedLetter,
+    CoverRules,
 )
+from hushcast_protocol.cover.letter_contents import LOOP_EVERY, NUMBER, LetterReceipt
+from hushcast_protocol.cover.letter_rounds import MAX_UNDER_COVER, LetterRounds, PlannedLetter
 from hushcast_protocol.cover.letters import OpenedLetter
+from hushcast_protocol.cover.loss_judge import LossRecord
 from hushcast_protocol.cover.network_cover import able_relays
 from hushcast_protocol.cover.porter_blocks import MAX_LISTS_WAITING, PorterBlocks
 from hushcast_protocol.cover.porter_queue import MAX_LETTERS_WAITING, PorterQueue
@@ -96,9 +97,9 @@ def test_a_chain_stays_until_it_has_to_change_and_a_month_has_passed() -> None:
     assert len({chain.porter, chain.second, chain.third}) == 3
     without = CoverLists(lists.seconds - {chain.second}, lists.thirds)
     assert chain.with_lists(lists, 7, CHANGED_AFTER, none, drawing()) == chain
-    for new, loss in ((lists, lost), (without, none)):
-        assert chain.with_lists(new, 7, CHANGED_AFTER - 1, loss, drawing()) == chain
-        assert chain.with_lists(new, 7, CHANGED_AFTER, loss, drawing()).pair_since == CHANGED_AFTER
+    assert chain.with_lists(without, 7, CHANGED_AFTER - 1, none, drawing()) == chain
+    assert chain.with_lists(without, 7, CHANGED_AFTER, none, drawing()).pair_since == CHANGED_AFTER
+    assert chain.with_lists(lists, 7, CHANGED_AFTER, lost, drawing()) == chain, "the porter's turn"
     assert chain.with_lists(lists, 8, 1.0, none, drawing()).quarter == 8
     assert chain.with_porter(RELAYS, 0.0, PORTER_AWAY, none, drawing()) == chain
     assert chain.with_porter(RELAYS, CHANGED_AFTER, CHANGED_AFTER + 1, none, drawing()) == chain
@@ -107,21 +108,21 @@ def test_a_chain_stays_until_it_has_to_change_and_a_month_has_passed() -> None:
     assert (other.second, other.third) == (chain.second, chain.third)
 
 
-@pytest.mark.parametrize(("loss", "first"), [(CoverLoss.LETTERS, "pair"), (CoverLoss.LISTS, "porter")])
-def test_porter_and_pair_are_changed_in_turn_for_a_loss_that_goes_on_once_a_month(
-    loss: CoverLoss, first: str
+@pytest.mark.parametrize("loss", [CoverLoss.LETTERS, CoverLoss.LISTS])
+def test_porter_and_pair_are_changed_in_turn_for_a_loss_that_goes_on_each_once_a_month(
+    loss: CoverLoss,
 ) -> None:
-    """Whoever of the three loses, the others are drawn anew for it once, and not twelve times a year."""
+    """Whoever of the three loses is left with the second change, and the others were drawn anew once."""
     lists, draw = CoverLists.drawn(RULES, b"v" * 32, RELAYS), drawing()
     chain, changed = CoverChain.drawn(RELAYS, lists, 7, 0.0, draw), []
-    for day in range(130):
+    for day in range(1, 80):
         now = day * 86_400.0
         new = chain.with_lists(lists, 7, now, loss, draw).with_porter(RELAYS, None, now, loss, draw)
         if new != chain:
             changed.append((day, "pair" if new.porter == chain.porter else "porter"))
         chain = new
-    other = "porter" if first == "pair" else "pair"
-    assert changed == [(30, first), (60, other), (90, first), (120, other)]
+    assert changed == [(day, who) for day in (1, 31, 61) for day, who in ((day, "porter"), (day + 1, "pair"))]
+    assert chain.leaves_at() == 91 * 86_400
 
 
 @pytest.mark.parametrize("messages", [0, 1, 50])
@@ -208,22 +209,9 @@ def test_what_was_under_way_by_another_chain_goes_anew_and_what_is_taken_back_do
     for key in (b"m", b"n"):
         rounds.publish(key, NOW, is_held=False)
     play(rounds, NOW, draw)
-    rounds.begin_anew()
+    rounds.begin_anew(LossRecord())
     rounds.forget(b"n")
     assert {one.key for one in rounds.plan(NOW + 1)} == {b"m", None}
-
-
-def test_loss_is_known_by_loops_and_not_while_no_list_comes() -> None:
-    lossy, whole, away = (LetterRounds(RULES, drawing()) for _ in range(3))
-    draw = drawing(2)
-    for now in range(NOW, NOW + 16 * LOOPS):
-        play(lossy, now, draw)
-        lossy.note_listed(set(), now)
-        whole.note_listed({one.number for _, one in play(whole, now, draw)}, now)
-        play(away, now, draw)
-    assert lossy.loops_lost
-    assert not whole.loops_lost
-    assert not away.loops_lost
 
 
 def test_a_daemon_has_so_many_messages_under_cover_and_no_more() -> None:

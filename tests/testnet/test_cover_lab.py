@@ -13,7 +13,12 @@ from hushcast_testnet.cover.colluding_relays import (
 from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
 from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
 from hushcast_testnet.cover.line_watcher import told_apart
-from hushcast_testnet.cover.losing_porter import messages_until_named, pairs_drawn
+from hushcast_testnet.cover.losing_porter import (
+    PorterLoss,
+    losing_outcome,
+    messages_needed,
+    pairs_drawn,
+)
 from hushcast_testnet.cover.probing_porter import third_guessed
 
 BODIES = [b"message %d" % number for number in range(10)]
@@ -99,7 +104,27 @@ def test_without_colluders_everybody_stays_a_candidate_and_without_cover_nobody(
     assert plain_publications(1000, 20) <= 3
 
 
-def test_a_porter_that_loses_letters_has_one_pair_drawn_anew_and_names_an_author_in_time() -> None:
-    """The second is open, and needs no other relay."""
-    assert pairs_drawn() == 2
-    assert [messages_until_named(1000, lost) for lost in (0.2, 0.4)] == [41, 18]
+@pytest.mark.parametrize("how", list(PorterLoss))
+def test_a_porter_that_loses_a_fifth_of_the_rounds_is_left_before_it_names_an_author(how: PorterLoss) -> None:
+    """It loses them, passes them late, is away in them, or loses two on end, as if relays restarted."""
+    assert messages_needed(1000, 0.2) == 41
+    outcome = losing_outcome(1000, 0.2, 12, 20, how)
+    assert outcome.named == 0
+    assert outcome.heard < 41 / 2
+    assert outcome.days < 2
+
+
+def test_who_publishes_a_hundred_messages_a_day_is_named_by_a_porter_now_and_then() -> None:
+    """Loops tell nothing more of such a daemon, and each round that is judged has a message in it."""
+    assert 0 < losing_outcome(1000, 0.2, 100, 100).named < 0.25
+
+
+@pytest.mark.slow
+def test_a_porter_that_few_leave_in_time_needs_a_hundred_and_fifty_messages() -> None:
+    assert messages_needed(1000, 0.059) == 150
+    assert losing_outcome(1000, 0.059, 4, 30).named < 0.2
+    assert losing_outcome(1000, 0.04, 12, 10).named > 0.4, "who loses less is not left"
+
+
+def test_a_porter_that_loses_all_letters_has_no_pair_drawn_anew() -> None:
+    assert pairs_drawn() == 1

@@ -20,17 +20,17 @@ class CoverLoss(Enum):
 
     NOTHING = "nothing"
     LETTERS = "letters"
-    """More than half of its loops did not come back."""
+    """More rounds are lost than by relays that restart now and then (`loss_judge.py`)."""
     LISTS = "lists"
     """No list of receipts came for a day."""
 
 
-class Suspect(Enum):
-    """The part of a chain that was changed last for a loss."""
+class _Suspect(Enum):
+    """The part of a chain that is to be changed for a loss."""
 
-    NOBODY = 0
-    PAIR = 1
-    PORTER = 2
+    NOBODY = "nobody"
+    PORTER = "porter"
+    PAIR = "pair"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,10 @@ class CoverChain:
     """The quarter whose lists the pair was drawn from."""
     porter_since: float
     pair_since: float
-    suspect: Suspect = Suspect.NOBODY
+    porter_lost: float = 0.0
+    """Unix time at which a porter was left last for a loss; 0: none was."""
+    pair_lost: float = 0.0
+    """The same of a pair."""
 
     @classmethod
     def drawn(
@@ -69,17 +72,18 @@ class CoverChain:
         """Return the chain by the lists of now: another pair in a new quarter, or where it has to be left.
 
         It has to where a relay left its list, or its turn has come for a loss; at most once in
-        `CHANGED_AFTER`. Until then the chain stays, and what it does not bring does not go another way.
+        `CHANGED_AFTER` of either. Until then the chain stays, and what it does not bring does not go another
+        way.
         """
         has_left = self.second not in lists.seconds or self.third not in lists.thirds
         is_ripe = now - self.pair_since >= CHANGED_AFTER
-        is_suspect = self._suspect_of(loss, now) == Suspect.PAIR
+        is_suspect = self._suspect_of(loss, now) == _Suspect.PAIR
         if quarter == self.quarter and not (is_ripe and has_left) and not is_suspect:
             return self
         second = _one(lists.seconds - {self.porter}, randomness)
         third = _one(lists.thirds - {self.porter}, randomness)
-        suspect = Suspect.PAIR if is_suspect else self.suspect
-        return replace(self, second=second, third=third, quarter=quarter, pair_since=now, suspect=suspect)
+        lost = now if is_suspect else self.pair_lost
+        return replace(self, second=second, third=third, quarter=quarter, pair_since=now, pair_lost=lost)
 
     def with_porter(
         self,
@@ -92,26 +96,37 @@ class CoverChain:
         """Return the chain with another porter: this one was out of reach for too long, or it is its turn."""
         is_away = away_since is not None and now - away_since >= PORTER_AWAY
         is_ripe = now - self.porter_since >= CHANGED_AFTER
-        is_suspect = self._suspect_of(loss, now) == Suspect.PORTER
+        is_suspect = self._suspect_of(loss, now) == _Suspect.PORTER
         others = set(relays) - {self.porter, self.second, self.third}
         if not others or not ((is_away and is_ripe) or is_suspect):
             return self
-        suspect = Suspect.PORTER if is_suspect else self.suspect
-        return replace(self, porter=_one(others, randomness), porter_since=now, suspect=suspect)
+        lost = now if is_suspect else self.porter_lost
+        return replace(self, porter=_one(others, randomness), porter_since=now, porter_lost=lost)
 
-    def _suspect_of(self, loss: CoverLoss, now: float) -> Suspect:
-        """Return which part is to be changed for a loss now, once in `CHANGED_AFTER` of whichever.
+    @property
+    def _turn(self) -> _Suspect:
+        """Whose turn it is at a loss: the porter's, as it knows whose letters they are, then the pair's.
 
-        For letters it is the pair first, for lists the porter, and each after the other where the loss goes
-        on: a daemon cannot tell who of the three loses, and each would else have the others drawn anew again
-        and again until all three collude.
+        A daemon cannot tell who of the three loses, and each would else have the others drawn anew again and
+        again until all three collude.
         """
-        if loss == CoverLoss.NOTHING or now - max(self.porter_since, self.pair_since) < CHANGED_AFTER:
-            return Suspect.NOBODY
-        first, other = Suspect.PAIR, Suspect.PORTER
-        if loss == CoverLoss.LISTS:
-            first, other = other, first
-        return other if self.suspect == first else first
+        return _Suspect.PAIR if self.porter_lost > self.pair_lost else _Suspect.PORTER
+
+    def leaves_at(self) -> float:
+        """Return the Unix time from which a part may be left for a loss: each once in `CHANGED_AFTER`.
+
+        It is by when one was left for a loss, not by when it was drawn: who waits for a month says nothing
+        for a month, and who reads the topic sees that.
+        """
+        last = self.pair_lost if self._turn == _Suspect.PAIR else self.porter_lost
+        return last + CHANGED_AFTER if last else 0.0
+
+    def _suspect_of(self, loss: CoverLoss, now: float) -> _Suspect:
+        """Return which part is to be changed for a loss now."""
+        is_just_left = now == max(self.porter_lost, self.pair_lost)
+        if loss == CoverLoss.NOTHING or is_just_left or now < self.leaves_at():
+            return _Suspect.NOBODY
+        return self._turn
 
 
 def _one(relays: Collection[RelayId], randomness: Randomness) -> RelayId:

@@ -14,6 +14,7 @@ AT_ONCE_A_ROUND = 3  # of these; the others are held, whether or not there is an
 PASSED_A_ROUND = 5  # letters that a porter passes for a daemon: one more than come, or its queue would grow
 # Held letters of a daemon that may be due in one round: what is over five at its porter is lost.
 DUE_A_ROUND = PASSED_A_ROUND - AT_ONCE_A_ROUND
+RECEIPT_ROUNDS = 4  # from the one in which a letter is due to its receipt; then its message goes anew
 HELD_DAYS = 1  # days of 24 epochs; a held letter is due a round drawn uniformly within them
 # A second passes this part of a round after its end, 60 s of 600; a third as long again after it, and lists
 # go down as long again after that.

@@ -6,19 +6,24 @@ round they go: what takes longer with a message in it is done before.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.secrets import Randomness, below, sample
-from hushcast_protocol.cover.cover_rules import AT_ONCE_A_ROUND, DUE_A_ROUND, LETTERS_A_ROUND, CoverRules
-from hushcast_protocol.cover.letter_contents import LetterReceipt
+from hushcast_protocol.cover.cover_rules import (
+    AT_ONCE_A_ROUND,
+    DUE_A_ROUND,
+    LETTERS_A_ROUND,
+    RECEIPT_ROUNDS,
+    CoverRules,
+)
+from hushcast_protocol.cover.letter_contents import LOOP_EVERY, LetterReceipt
+from hushcast_protocol.cover.loss_judge import LossJudge, LossRecord
 
 # Messages of one daemon that wait for a letter or a receipt: 1 MB. A day's letters are 576.
 MAX_UNDER_COVER = 256
-RECEIPT_ROUNDS = 4  # rounds from the one in which a letter is due to its receipt; then the message goes anew
-LOOPS = 40  # letters that are looked back at; with half of them lost by chance, more than half are lost
 
 
 @dataclass(slots=True)
@@ -55,8 +60,8 @@ class LetterRounds:
         self._begins = 0
         self._messages: list[CoveredMessage] = []
         self._held_due: Counter[int] = Counter()
-        self._loops: dict[bytes, int] = {}
-        self._came_back: deque[bool] = deque(maxlen=LOOPS)
+        self.judge = LossJudge(rules, LossRecord())
+        """Whether the chain loses too much."""
         self._given_up: list[bytes] = []
 
     def publish(self, key: bytes, now: int, is_held: bool, last_due: int | None = None) -> CoveredMessage:
@@ -90,20 +95,25 @@ class LetterRounds:
         """Let a message go no more: it was taken back."""
         self._messages = [one for one in self._messages if one.key != key]
 
-    def begin_anew(self) -> None:
+    def judge_by(self, losses: LossRecord) -> None:
+        """Go on from what is known of the chain's losses."""
+        self.judge = LossJudge(self._rules, losses)
+
+    def begin_anew(self, losses: LossRecord) -> None:
         """Take notice of another chain: what is under way by the one before has its receipt from nobody."""
+        self.judge_by(losses)
         for message in self._messages:
             message.number = None
         self._held_due.clear()
-        self._loops.clear()
-        self._came_back.clear()
 
     def plan(self, now: int, is_passed: bool = True) -> list[PlannedLetter]:
         """Return the four letters of a round in random order: what waits longest goes first.
 
-        Without `is_passed` the porter throws them away, so no message is in any.
+        Without `is_passed` the porter throws them away, so no message is in any; nor is one where the chain
+        loses too much.
         """
         self._look_back(now)
+        is_used = is_passed and not self.judge.is_alarmed
         dues = [(now, False)] * AT_ONCE_A_ROUND
         dues += [(self._held_until(now), True) for _ in range(LETTERS_A_ROUND - AT_ONCE_A_ROUND)]
         planned: list[PlannedLetter] = []
@@ -116,29 +126,33 @@ class LetterRounds:
                 and (one.last_due is None or due <= one.last_due)
                 and all(one.key != other.key for other in planned)
             )
-            planned.append(PlannedLetter(due, next(fitting, None) if is_passed else None))
+            planned.append(PlannedLetter(due, next(fitting, None) if is_used else None))
         return sample(self._randomness, planned, len(planned))
 
     def note_sent(self, letter: PlannedLetter, receipt: LetterReceipt) -> CoveredMessage | None:
         """Take notice that a planned letter was handed in, and what it is listed by; return its message."""
-        if letter.key is None:
-            if receipt.is_loop:
-                self._loops[receipt.number] = letter.due + RECEIPT_ROUNDS
-            return None
+        if letter.key is not None or receipt.is_loop:
+            self.judge.note_sent(receipt.number, letter.due)
         for message in self._messages:
             if message.key == letter.key:
                 message.number, message.waits_until = receipt.number, letter.due + RECEIPT_ROUNDS
                 return message
-        return None  # it was taken back while its letter was sealed
+        return None  # it is empty, or was taken back while its letter was sealed
+
+    def note_missed(self, now: int) -> None:
+        """Take notice that the porter did not have the letters of a round: it is no better than losing them.
+
+        As many loops as there would have been are drawn; who waits to publish counts more of them.
+        """
+        drawn = [below(self._randomness, LOOP_EVERY) for _ in range(AT_ONCE_A_ROUND)]
+        if 0 in drawn or any(one.number is None and not one.is_held for one in self._messages):
+            self.judge.note_missed(now)
 
     def note_listed(self, numbers: Collection[bytes], listed: int) -> list[bytes]:
         """Take the third's list that came in a round, or that none did; return the keys of what is done."""
         done = [one.key for one in self._messages if one.number is not None and one.number in numbers]
         self._messages = [one for one in self._messages if one.key not in done]
-        for number, until in list(self._loops.items()):
-            if number in numbers or until < listed:
-                del self._loops[number]
-                self._came_back.append(number in numbers)
+        self.judge.note_listed(numbers, listed)
         return done
 
     def given_up(self) -> list[bytes]:
@@ -150,14 +164,6 @@ class LetterRounds:
     def messages(self) -> list[CoveredMessage]:
         """Those without a receipt, oldest first."""
         return list(self._messages)
-
-    @property
-    def loops_lost(self) -> bool:
-        """Whether more than half of the last loops did not come back; not before there are as many.
-
-        Only rounds whose blocks came tell: a porter that is away has lost none.
-        """
-        return len(self._came_back) == LOOPS and 2 * sum(self._came_back) < LOOPS
 
     def _held_until(self, now: int) -> int:
         """Draw a round within a day in which not too many held letters are due."""

@@ -14,7 +14,7 @@ from hushcast_testnet.cover.colluding_relays import (
 from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
 from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
 from hushcast_testnet.cover.line_watcher import told_apart
-from hushcast_testnet.cover.losing_porter import messages_until_named, pairs_drawn
+from hushcast_testnet.cover.losing_porter import PorterLoss, losing_outcome, pairs_drawn
 from hushcast_testnet.cover.probing_porter import third_guessed
 
 _LETTERS = 150  # of each author, of the control
@@ -23,7 +23,10 @@ _RELAYS = 12
 _BEFORE, _BUSY, _AFTER = 24, 4, 20  # rounds: until all queues have begun, with messages in them, to the end
 _TRIALS = 40
 _OF_A_PORTER = 20  # lines that a second compares
-_WANTED, _MOST_MESSAGES = 150, 400  # messages: of a porter that loses letters
+_NAMED_BY_LOSSES = 0.05  # share of authors that it may name before they leave it
+_AUTHORS = 60  # that a porter tries, with each share of rounds and number of messages
+# Shares of rounds that a porter loses, and messages a day; the smallest is what 150 messages take.
+_LOSSES = ((0.059, 4), (0.059, 12), (0.2, 4), (0.2, 12), (0.2, 100), (0.4, 12))
 _WIDTH = 4  # thirds that a porter probes
 
 
@@ -113,13 +116,19 @@ def _porters(seed: int) -> Iterator[CoverFigure]:
 
 
 def _losing(scene: CollusionScene) -> Iterator[CoverFigure]:
-    # Against this cover does not hold yet: the bar is what is wanted.
-    for lost in (0.2, 0.4):
-        needed = messages_until_named(scene.users, lost, scene.seed)
-        name = f"messages until a porter that loses {lost:.0%} of rounds names an author"
-        yield CoverFigure(name, needed, _WANTED, _MOST_MESSAGES)
+    for lost, often in _LOSSES:
+        yield _losing_of(scene, lost, often, PorterLoss.LOSES)
+    for how in PorterLoss:
+        if how != PorterLoss.LOSES:
+            yield _losing_of(scene, 0.2, 12, how)
     drawn = pairs_drawn(scene.seed)
     yield CoverFigure("pairs drawn for a porter that loses all letters, in a year", drawn, 1, 2)
+
+
+def _losing_of(scene: CollusionScene, lost: float, often: int, how: PorterLoss) -> CoverFigure:
+    found = losing_outcome(scene.users, lost, often, _AUTHORS, how, scene.seed)
+    name = f"authors named of {often} messages a day by a porter that {how.value} {lost:.1%} of rounds"
+    return CoverFigure(name, found.named, 0, _NAMED_BY_LOSSES)
 
 
 def _authors(scene: CollusionScene) -> Iterator[CoverFigure]:

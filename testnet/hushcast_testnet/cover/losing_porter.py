@@ -1,19 +1,23 @@
-"""A porter that loses letters: what it learns by whose messages do not come, and how often pairs are drawn.
+"""A porter that loses letters: what it learns by whose messages do not come, until its daemon leaves it.
 
 It sees in which round each letter of its daemons is due, and is in league with somebody who reads the topic.
 For each daemon it draws rounds, and loses all that is due in them: an author's messages never come out of
-those, anybody else's do. The daemon sends them anew.
+those, anybody else's do. The daemon sends them anew, and has a judge.
 """
 
 from __future__ import annotations
 
 import math
 import random
+from dataclasses import dataclass
+from enum import Enum
 
 from hushcast_protocol.base.cover_terms import QUARTER
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.cover.cover_chain import CoverChain, CoverLoss
 from hushcast_protocol.cover.cover_lists import CoverLists
 from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.letter_batch import LetterBatch
 from hushcast_protocol.cover.letter_contents import LOOP_EVERY, NUMBER, LetterReceipt
 from hushcast_protocol.cover.letter_rounds import LetterRounds
 
@@ -21,33 +25,115 @@ _RULES = CoverRules(bytes(32), 3600)
 _DAY = 86_400
 _DROPPED = 2  # rounds from the one in which a letter is due to its list
 _NAMED = 0.9  # probability that an author is named with
-_MOST = 400  # messages, one a day
 
 
-def messages_until_named(users: int, lost: float, seed: int = 1) -> int:
-    """Return how many messages a porter that loses a share of rounds needs to name one of `users`.
+class PorterLoss(Enum):
+    """What a porter does with the rounds that it drew."""
 
-    Each that is heard speaks for the author by 1 against the share of rounds that is not lost.
+    LOSES = "loses"
+    DELAYS = "passes a round late"
+    RESTARTS = "loses two rounds on end in"
+    IS_AWAY = "is away in"
+
+
+@dataclass(frozen=True, slots=True)
+class LosingOutcome:
+    """What came of a porter that loses a share of rounds, over some trials."""
+
+    needed: int
+    """Messages, each of a round of its own, by which it would name an author."""
+    named: float
+    """Share of authors that it names before they leave it."""
+    heard: float
+    """Messages that it has heard when its daemon leaves it, or until it names it; the mean."""
+    days: float
+    """Days until then; the mean."""
+
+
+def messages_needed(users: int, lost: float) -> int:
+    """Return by how many messages a porter that loses a share of rounds names one of `users`.
+
+    Each that is heard speaks for the author by 1 against the share of rounds that is not lost; several of one
+    round speak once.
     """
-    asked = math.log((users - 1) * _NAMED / (1 - _NAMED))
+    return math.ceil(math.log((users - 1) * _NAMED / (1 - _NAMED)) / -math.log(1 - lost))
+
+
+def losing_outcome(
+    users: int,
+    lost: float,
+    messages_a_day: int,
+    trials: int,
+    how: PorterLoss = PorterLoss.LOSES,
+    seed: int = 1,
+) -> LosingOutcome:
+    """Return what a porter finds out of authors who publish so many messages a day, none of them held."""
+    needed = messages_needed(users, lost)
     chance = random.Random(seed)  # noqa: S311 - a simulation, no secrets
-    rounds = LetterRounds(_RULES, chance.randbytes)
-    lost_rounds: dict[int, bool] = {}
-    passed: dict[int, list[LetterReceipt]] = {}
-    heard = 0
-    for now in range(_MOST * _RULES.rounds_in(1)):
-        if now % _RULES.rounds_in(1) == 0:
-            rounds.publish(b"%d" % now, now, is_held=False)
-        for letter in rounds.plan(now):
-            receipt = LetterReceipt(chance.randbytes(NUMBER), chance.random() < 1 / LOOP_EVERY)
-            rounds.note_sent(letter, receipt)
-            if not lost_rounds.setdefault(letter.due, chance.random() < lost):
-                passed.setdefault(letter.due + _DROPPED, []).append(receipt)
-        heard += len(rounds.note_listed({one.number for one in passed.pop(now, [])}, now - 1))
-        rounds.given_up()
-        if heard * -math.log(1 - lost) >= asked:
-            return heard
-    return _MOST
+    played = [_Author(lost, messages_a_day, how, chance).play(needed) for _ in range(trials)]
+    named = sum(heard >= needed for heard, _ in played) / trials
+    heard, rounds = (sum(one) / trials for one in zip(*played, strict=True))
+    return LosingOutcome(needed, named, heard, rounds / _RULES.rounds_in(1))
+
+
+class _Author:
+    """A daemon's own rounds and judge, and the porter's part, the second's and the third's as far as told."""
+
+    def __init__(self, lost: float, messages_a_day: int, how: PorterLoss, chance: random.Random) -> None:
+        self._rounds = LetterRounds(_RULES, chance.randbytes)
+        self._lost = lost
+        self._every = _RULES.rounds_in(1) / messages_a_day
+        self._how = how
+        self._chance = chance
+        self._drawn: dict[int, bool] = {}
+        self._listed: dict[int, set[bytes]] = {}
+        self._published = 0
+
+    def play(self, needed: int) -> tuple[int, int]:
+        """Return how many rounds had messages that were heard, and how many there were until the end."""
+        heard = now = 0
+        while heard < needed and not self._rounds.judge.is_alarmed:
+            while self._published * self._every <= now:
+                self._rounds.publish(b"%d" % self._published, now, is_held=False)
+                self._published += 1
+            if self._how == PorterLoss.IS_AWAY and self._is_drawn(now):
+                self._rounds.plan(now)
+                self._rounds.note_missed(now)
+            else:
+                heard += self._hand_in(now)
+            self._rounds.note_listed(self._listed.pop(now, frozenset()), now - 1)
+            now += 1
+        return heard, now
+
+    def _hand_in(self, now: int) -> bool:
+        """Hand in the letters of a round; tell whether a message of it will be heard."""
+        is_heard = False
+        for letter in self._rounds.plan(now):
+            is_loop = self._chance.random() < 1 / LOOP_EVERY
+            receipt = LetterReceipt(self._chance.randbytes(NUMBER), is_loop)
+            self._rounds.note_sent(letter, receipt)
+            if self._is_taken(letter.due):
+                self._listed.setdefault(letter.due + _DROPPED, set()).add(receipt.number)
+                is_heard |= letter.key is not None
+        return is_heard
+
+    def _is_drawn(self, due: int) -> bool:
+        place = due // 2 if self._how == PorterLoss.RESTARTS else due
+        if place not in self._drawn:
+            self._drawn[place] = self._chance.random() < self._lost
+        return self._drawn[place]
+
+    def _is_taken(self, due: int) -> bool:
+        """Tell whether a second takes a letter that is due in a round."""
+        if not self._is_drawn(due):
+            return True
+        if self._how != PorterLoss.DELAYS:
+            return False
+        try:
+            LetterBatch[None](0).check_due(due, due + 1)
+        except Refusal:
+            return False
+        return True
 
 
 def pairs_drawn(seed: int = 1) -> int:

@@ -6,6 +6,7 @@ size. A round that is missed is not made up for, and nothing goes another way.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import trio
@@ -25,17 +26,14 @@ from hushcast_protocol.cover.letters import LetterRelays, SealedLetter, seal_let
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_protocol.cover.receipt_list import listed_numbers
 from hushcast_runtime.context import Context
+from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.wording import counted
 
 _SEALED = 0.05  # share of a round before its moment: by then all that may take long has ended
 _TARDY = 0.05  # share of a round after its moment: who comes later, as the machine slept, has missed it
+_DAY = 86_400  # seconds
 _DIRECTORY_SILENT = 2  # epochs without an answer of a directory either: then it is this daemon's own line
-
-_PROBLEMS = {
-    CoverLoss.NOTHING: None,
-    CoverLoss.LETTERS: "more than half of the letters are lost: another relay is drawn in time",
-    CoverLoss.LISTS: "no receipts come, though the porter answers: another is drawn in time",
-}
 
 Prepared = list[tuple[PlannedLetter, SealedLetter]]
 """Letters, sealed, that wait for their moment."""
@@ -71,6 +69,7 @@ class CoverRounds:
     async def run(self) -> None:
         """Have a round after the other, until cancelled."""
         last: int | None = None
+        self._messages.rounds.judge_by(self._chain.losses)
         async with trio.open_nursery() as nursery:
             while True:
                 number = self._next(last)
@@ -83,17 +82,45 @@ class CoverRounds:
                     prepared = await self._prepared(number, nursery)
                     await self._env.sleep_until(self._moment(number))
                     await self._hand_in(number, prepared)
-                    self._messages.problem = _PROBLEMS[self._loss]
+                    self._tell(self._problem)
                 except (Refusal, TransportError, PeerError) as error:
                     self._counters.add("cover_rounds_missed")
                     self._messages.problem = str(error)
+                    self._note_missed(number)
                 last = number
 
     @property
     def _loss(self) -> CoverLoss:
         if self._chain.has_no_lists(self._rules):
             return CoverLoss.LISTS
-        return CoverLoss.LETTERS if self._messages.rounds.loops_lost else CoverLoss.NOTHING
+        return CoverLoss.LETTERS if self._messages.rounds.judge.is_alarmed else CoverLoss.NOTHING
+
+    @property
+    def _problem(self) -> str | None:
+        """Why nothing arrives, and for how long, for people; `None`: messages go."""
+        if self._loss == CoverLoss.NOTHING:
+            return None
+        days = math.ceil(max(0.0, self._chain.held.chain.leaves_at() - self._env.now()) / _DAY)
+        drawn = "another is drawn " + ("in the next round" if days == 0 else f"in {counted(days, 'day')}")
+        if self._loss == CoverLoss.LISTS:
+            return f"no receipts come, though the porter answers: {drawn}"
+        return f"a relay loses more letters than restarts do, so no message goes by it: {drawn}"
+
+    def _tell(self, problem: str | None) -> None:
+        if problem is not None and self._messages.problem is None:
+            log.warning("nothing arrives under cover: hushcast status says why")
+        self._messages.problem = problem
+
+    @property
+    def _is_cut_off(self) -> bool:
+        """Whether no directory answers either: then it is this daemon's own line."""
+        return self._rosters.silence > _DIRECTORY_SILENT * self._rules.epoch_seconds
+
+    def _note_missed(self, number: int) -> None:
+        """Count a round that the porter did not have; one that this daemon missed is none that was lost."""
+        if self._chain.is_away and self._chain.is_passed(number) and not self._is_cut_off:
+            self._messages.rounds.note_missed(number)
+            self._chain.note_missed()
 
     def _moment(self, number: int) -> float:
         return number * self._rules.round_seconds + self._phase
@@ -135,10 +162,10 @@ class CoverRounds:
         cover = network_cover(roster)
         if cover.rules != self._rules:
             raise Refusal("the network's cover has other rounds or lists now: start the daemon again")
-        if self._rosters.silence > _DIRECTORY_SILENT * self._rules.epoch_seconds:
+        if self._is_cut_off:
             self._chain.forgive()
         if await self._chain.follow(cover, roster, self._loss):
-            self._messages.rounds.begin_anew()
+            self._messages.rounds.begin_anew(self._chain.losses)
             await self._link.close()
         return self._chain.relays(roster)
 
@@ -183,6 +210,8 @@ class CoverRounds:
             raise Refusal("the link to the porter ended")
         oldest = number - self._rules.rounds_in(BLOCK_DAYS)
         since = min(max(self._chain.held.since, oldest), number)
+        if since == oldest:
+            self._messages.rounds.judge.forget_before(oldest)
         self._asked = number - 1 if since < number else None
         # First this: nothing that depends on what is in the letters stands between the moment and them.
         letters = CoverLetters(number, since, tuple(letter.sealed for _, letter in prepared))

@@ -13,11 +13,10 @@ from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, encode
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.cover_rules import RECEIPT_ROUNDS, CoverRules
 from hushcast_protocol.cover.letter_contents import NUMBER
 from hushcast_protocol.cover.letter_rounds import (
     MAX_UNDER_COVER,
-    RECEIPT_ROUNDS,
     CoveredMessage,
     LetterRounds,
     PlannedLetter,

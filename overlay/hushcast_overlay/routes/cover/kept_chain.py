@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -10,10 +10,11 @@ from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, encode
-from hushcast_protocol.cover.cover_chain import CoverChain, CoverLoss, Suspect
-from hushcast_protocol.cover.cover_rules import CoverRules
-from hushcast_protocol.cover.letter_rounds import RECEIPT_ROUNDS
+from hushcast_protocol.cover.cover_chain import CoverChain, CoverLoss
+from hushcast_protocol.cover.cover_rules import RECEIPT_ROUNDS, CoverRules
+from hushcast_protocol.cover.letter_contents import NUMBER
 from hushcast_protocol.cover.letters import LetterRelays
+from hushcast_protocol.cover.loss_judge import LossRecord
 from hushcast_protocol.cover.network_cover import NetworkCover
 from hushcast_protocol.cover.waybills import WAYBILL, Waybill, WaybillKey
 from hushcast_runtime.context import Context
@@ -28,10 +29,38 @@ _KIND = RecordKind(
     StateOwner.OVERLAY_DAEMON,
     holds="the three relays of a daemon under cover, since when it has them, its place at the first, its "
     "waybill with the key, the round in which letters begin, the first whose blocks it lacks, since when "
-    "the first is away, how many rounds had no list, and which relays were changed last for a loss",
+    "the first is away, how many rounds had no list, when relays were left for a loss, how many rounds "
+    "were lost, and the numbers of letters that are to be listed",
     lifetime="until others are drawn",
     bound="one",
 )
+
+
+class _StoredLosses(msgspec.Struct, frozen=True, array_like=True):
+    score: float = 0.0
+    is_alarmed: bool = False
+    lost: Counter = 0
+    lost_since: Counter = 0
+    forgiven: Counter = 0
+    under_way: tuple[tuple[bytes, Counter], ...] = ()
+    rounds: tuple[tuple[Counter, Counter, Counter], ...] = ()
+
+    @classmethod
+    def of(cls, record: LossRecord) -> _StoredLosses:
+        rounds = tuple((due, *counts) for due, counts in record.rounds.items())
+        under_way = tuple(record.under_way.items())
+        numbers = record.lost, record.lost_since, record.forgiven
+        return cls(record.score, record.is_alarmed, *numbers, under_way, rounds)
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "_StoredLosses(...)"
+
+    def record(self) -> LossRecord:
+        under_way = {sized(number, NUMBER): due for number, due in self.under_way}
+        rounds = {due: (came, lost) for due, came, lost in self.rounds}
+        numbers = self.lost, self.lost_since, self.forgiven
+        return LossRecord(self.score, self.is_alarmed, *numbers, under_way, rounds)
 
 
 class _StoredChain(msgspec.Struct, frozen=True, array_like=True):
@@ -49,7 +78,9 @@ class _StoredChain(msgspec.Struct, frozen=True, array_like=True):
     away_since: float | None
     handed_in: Counter
     without_list: Counter
-    suspect: Suspect
+    porter_lost: float = 0.0
+    pair_lost: float = 0.0
+    losses: _StoredLosses = _StoredLosses()
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -74,6 +105,8 @@ class _Held:
     """The last round whose letters were handed in: it has no second set, though the daemon start anew."""
     without_list: int = 0
     """Rounds whose letters were handed in since a list came last."""
+    losses: LossRecord = field(default_factory=LossRecord)
+    """What it lost, for its judge."""
 
 
 class KeptChain:
@@ -94,13 +127,13 @@ class KeptChain:
         one = _decode(value)
         if key != _RECORD:
             raise DecodeError("a daemon has one chain")
-        chain = CoverChain(
-            one.porter, one.second, one.third, one.quarter, one.porter_since, one.pair_since, one.suspect
-        )
+        since, lost = (one.porter_since, one.pair_since), (one.porter_lost, one.pair_lost)
+        chain = CoverChain(one.porter, one.second, one.third, one.quarter, *since, *lost)
         waybill = Waybill(sized(one.waybill, WAYBILL), one.third, WaybillKey(one.key))
         begins = None if one.begins < 0 else one.begins
         place = sized(one.place, _PLACE)
-        self._held = _Held(chain, place, waybill, begins, one.since, one.handed_in, one.without_list)
+        rounds = begins, one.since, one.handed_in, one.without_list
+        self._held = _Held(chain, place, waybill, *rounds, one.losses.record())
         self._away_since = one.away_since
 
     @property
@@ -120,6 +153,10 @@ class KeptChain:
         self.held.without_list += 1
         self._store.write_soon(self._record())
 
+    def note_missed(self) -> None:
+        """Take notice of a round that the porter did not have; on disk with the next commit."""
+        self._store.write_soon(self._record())
+
     def note_listed(self) -> None:
         """Take notice of a list of receipts."""
         self.held.without_list = 0
@@ -132,6 +169,11 @@ class KeptChain:
         """
         held = self._held
         return held is not None and held.without_list > rules.held_rounds + RECEIPT_ROUNDS
+
+    @property
+    def losses(self) -> LossRecord:
+        """What is known of the chain's losses, for its judge to go on with."""
+        return LossRecord() if self._held is None else self._held.losses
 
     @property
     def begins(self) -> int | None:
@@ -224,6 +266,8 @@ class KeptChain:
             self._away_since,
             held.handed_in,
             held.without_list,
-            chain.suspect,
+            chain.porter_lost,
+            chain.pair_lost,
+            _StoredLosses.of(held.losses),
         )
         return Change(_KIND, _RECORD, encode(stored))

@@ -1,0 +1,115 @@
+"""Whether a chain loses more letters than relays do that restart now and then: Page's test, round by round.
+
+Who loses letters by rounds does it to strike off those whose letters did not come, so a round is what counts,
+however many letters are in it: each that a daemon can tell of moves a score by its log-likelihood under
+`LOST` against `ORDINARY` (E. S. Page, Continuous Inspection Schemes, Biometrika 41, 1954, section 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.cover.cover_rules import RECEIPT_ROUNDS, CoverRules
+
+ORDINARY = 0.02  # share of rounds that relays lose which restart now and then
+LOST = 0.1  # share that is to be found
+ALARM = 9.0  # nats; docs/decisions/0095-losses-are-judged-round-by-round.md has what follows
+RESTART_ROUNDS = 2  # rounds that a second or third loses at a restart: three on one day are no alarm
+OUTAGE_ROUNDS = 6  # lost rounds on end, of those that are judged, that would be an alarm by themselves
+OUTAGE_EPOCHS = 6  # epochs that an outage may take; who loses everything is found after them
+FORGIVEN_DAYS = 30  # days of 24 epochs in which one outage counts as a restart
+
+_ROUND_LOST = math.log(LOST / ORDINARY)  # nats
+_ROUND_CAME = math.log((1 - LOST) / (1 - ORDINARY))
+
+
+@dataclass(slots=True, repr=False)
+class LossRecord:
+    """What a judge knows of one chain, as it is on disk."""
+
+    score: float = 0.0
+    """Nats, of rounds that are judged."""
+    is_alarmed: bool = False
+    lost: int = 0
+    """Lost rounds on end that are not in the score yet: it may be an outage."""
+    lost_since: int = 0
+    """The first of them."""
+    forgiven: int = 0
+    """The round in which an outage was forgiven last; 0: none was."""
+    under_way: dict[bytes, int] = field(default_factory=dict)
+    """When each letter is due whose number is to be listed."""
+    rounds: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Of each round that is not judged yet, how many numbers came and how many did not."""
+
+
+class LossJudge:
+    """The judge of one daemon's chain."""
+
+    def __init__(self, rules: CoverRules, record: LossRecord) -> None:
+        self._day_rounds = rules.rounds_in(1)
+        self._forgiven_rounds = rules.rounds_in(FORGIVEN_DAYS)
+        self._longest_outage = self._day_rounds * OUTAGE_EPOCHS // EPOCHS_A_DAY
+        self.record = record
+        """What is to be on disk: who has a daemon start anew does not have it forget."""
+
+    @property
+    def is_alarmed(self) -> bool:
+        """Whether it lost too much; so it stays until there is another chain."""
+        return self.record.is_alarmed
+
+    def note_sent(self, number: bytes, due: int) -> None:
+        """Take notice of a letter that is to be listed, a loop or a message."""
+        self.record.under_way[number] = due
+
+    def note_missed(self, now: int) -> None:
+        """Take notice of a round in which a letter that is to be listed could not be handed in.
+
+        Of a porter that is away for more than a day the first day counts.
+        """
+        if len(self.record.rounds) < self._day_rounds:
+            self._count(now, came=False)
+
+    def forget_before(self, oldest: int) -> None:
+        """Take notice that lists of earlier rounds are kept no more: this daemon was away for days."""
+        record = self.record
+        record.under_way = {number: due for number, due in record.under_way.items() if due >= oldest}
+
+    def note_listed(self, numbers: Collection[bytes], listed: int) -> None:
+        """Take the third's list that came in a round, or that none did; judge the rounds that are over."""
+        record = self.record
+        for number, due in list(record.under_way.items()):
+            if number in numbers or due + RECEIPT_ROUNDS < listed:
+                del record.under_way[number]
+                self._count(due, number in numbers)
+        for due in sorted(due for due in record.rounds if due + RECEIPT_ROUNDS < listed):
+            self._judge(due, *record.rounds.pop(due))
+
+    def _count(self, due: int, came: bool) -> None:
+        there, lost = self.record.rounds.get(due, (0, 0))
+        self.record.rounds[due] = (there + came, lost + (not came))
+
+    def _judge(self, due: int, there: int, lost: int) -> None:
+        record = self.record
+        if there == 0:
+            record.lost_since = record.lost_since if record.lost else due
+            record.lost += 1
+            if due - record.lost_since >= self._longest_outage:
+                self._add_lost(record.lost)
+            return
+        counted = record.lost
+        can_forgive = not record.forgiven or due - record.forgiven >= self._forgiven_rounds
+        if counted >= OUTAGE_ROUNDS and can_forgive:
+            counted, record.forgiven = RESTART_ROUNDS, due
+        self._add_lost(counted)
+        share = lost / (there + lost)
+        record.score = max(0.0, record.score + share * _ROUND_LOST + (1 - share) * _ROUND_CAME)
+        record.is_alarmed |= record.score >= ALARM
+
+    def _add_lost(self, rounds: int) -> None:
+        record = self.record
+        record.lost = 0
+        record.score += rounds * _ROUND_LOST
+        record.is_alarmed |= record.score >= ALARM

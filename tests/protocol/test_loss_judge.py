@@ -1,0 +1,128 @@
+"""The judge of a chain's losses: what it finds and in how many rounds, what it forgives and remembers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.letter_contents import NUMBER, LetterReceipt
+from hushcast_protocol.cover.letter_rounds import LetterRounds
+from hushcast_protocol.cover.loss_judge import LossJudge, LossRecord
+
+RULES = CoverRules(b"n" * 32, 3600)
+DAY = RULES.rounds_in(1)
+NOW = 3_000_000
+
+
+class Chain:
+    """A daemon with one letter a round that is to be listed, or several."""
+
+    def __init__(self) -> None:
+        self.judge = LossJudge(RULES, LossRecord())
+        self.now = NOW
+
+    def play(self, rounds: int, came: Callable[[int], bool], letters: int = 1) -> LossJudge:
+        for _ in range(rounds):
+            self.now += 1
+            for letter in range(letters):
+                self.judge.note_sent(b"%d.%d" % (self.now, letter), self.now)
+            listed = {b"%d.%d" % (self.now, letter) for letter in range(letters) if came(letter)}
+            self.judge.note_listed(listed, self.now)
+        return self.judge
+
+
+@pytest.mark.parametrize(("lost", "most"), [(0.2, 180), (0.4, 70), (1.0, 60)])
+def test_a_chain_that_loses_rounds_is_found(lost: float, most: int) -> None:
+    """At a fifth in some forty rounds that it is judged by; who loses all, when an outage would be over."""
+    chance = random.Random(1)
+    for _ in range(20):
+        assert Chain().play(most, lambda _: chance.random() >= lost).is_alarmed
+
+
+def test_one_that_loses_two_of_a_hundred_is_not_nor_one_whose_relays_restart_on_one_day() -> None:
+    chance, chain = random.Random(1), Chain()
+    assert not chain.play(100 * DAY, lambda _: chance.random() >= 0.02).is_alarmed
+    for _ in range(3):
+        chain.play(DAY, lambda _: True)
+        for rounds in (1, 2, 2):
+            chain.play(rounds, lambda _: False)
+            assert not chain.play(9, lambda _: True).is_alarmed
+
+
+def test_a_round_counts_once_whatever_is_in_it() -> None:
+    """Else who publishes much would take a restart for losses, and a letter of many for all of them."""
+    one, many, part = Chain(), Chain(), Chain()
+    for chain, letters in ((one, 1), (many, 4), (part, 4)):
+        chain.play(2, (lambda letter: letter > 0) if chain is part else (lambda _: False), letters)
+        chain.play(7, lambda _: True, letters)
+    assert one.judge.record.score == many.judge.record.score > part.judge.record.score
+
+
+def test_an_outage_counts_as_a_restart_once_a_month() -> None:
+    """A third that is away for four hours is not left for it; who makes outages of its losses has one."""
+    chain = Chain()
+    chain.play(24, lambda _: False)
+    assert not chain.play(9, lambda _: True).is_alarmed
+    chain.play(2 * DAY, lambda _: True)
+    chain.play(24, lambda _: False)
+    assert chain.play(6, lambda _: True).is_alarmed
+    other = Chain()
+    for _ in range(3):
+        other.play(24, lambda _: False)
+        assert not other.play(30 * DAY, lambda _: True).is_alarmed
+
+
+def test_who_loses_all_does_not_wait_for_the_end_of_an_outage() -> None:
+    chain = Chain()
+    assert not chain.play(36, lambda _: False).is_alarmed
+    assert chain.play(10, lambda _: False).is_alarmed
+    assert chain.play(10 * DAY, lambda _: True).is_alarmed, "until there is another chain"
+
+
+def test_a_round_that_the_porter_did_not_have_counts_as_lost_and_days_of_them_as_one_outage() -> None:
+    chance, chain = random.Random(1), Chain()
+    for _ in range(2 * DAY):
+        if chance.random() < 0.2:
+            chain.now += 1
+            chain.judge.note_missed(chain.now)
+        else:
+            chain.play(1, lambda _: True)
+    assert chain.judge.is_alarmed
+    away = LossJudge(RULES, LossRecord())
+    for now in range(NOW, NOW + 10 * DAY):
+        away.note_missed(now)
+    assert len(away.record.rounds) == DAY
+
+
+def test_lists_that_are_kept_no_more_do_not_count() -> None:
+    judge = LossJudge(RULES, LossRecord())
+    for due in range(NOW, NOW + DAY):
+        judge.note_sent(b"%d" % due, due)
+    judge.forget_before(NOW + DAY)
+    judge.note_listed(frozenset(), NOW + 5 * DAY)
+    assert (judge.record.lost, judge.record.score) == (0, 0.0)
+
+
+def test_messages_count_as_loops_do_and_none_goes_once_a_chain_is_found() -> None:
+    """Who publishes much finds it sooner; letters go on, and are empty."""
+    draw, chance, found = random.Random(1).randbytes, random.Random(1), []
+    for every in (1, 10_000):
+        rounds, passed = LetterRounds(RULES, draw), dict[int, set[bytes]]()
+        for now in range(NOW, NOW + 10 * DAY):
+            if now % every == 0:
+                rounds.publish(b"%d" % now, now, is_held=False)
+            for one in rounds.plan(now):
+                receipt = LetterReceipt(draw(NUMBER), draw(1)[0] % 16 == 0)
+                rounds.note_sent(one, receipt)
+                passed.setdefault(one.due, set()).add(receipt.number)
+            listed = passed.pop(now)
+            rounds.note_listed(listed if chance.random() > 0.3 else set(), now)
+            if rounds.judge.is_alarmed:
+                break
+        found.append(now - NOW)
+        rounds.publish(b"m", now, is_held=False)
+        assert [one.key for one in rounds.plan(now + 1)] == [None] * 4
+    assert 2 * found[0] < found[1] < 2 * DAY
