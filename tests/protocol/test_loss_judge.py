@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
+from hushcast_protocol.cover import loss_judge
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letter_contents import NUMBER, LetterReceipt
 from hushcast_protocol.cover.letter_rounds import LetterRounds
@@ -15,6 +17,32 @@ from hushcast_protocol.cover.loss_judge import LossJudge, LossRecord
 RULES = CoverRules(b"n" * 32, 3600)
 DAY = RULES.rounds_in(1)
 NOW = 3_000_000
+
+
+def rounds_until_alarm(lost: float) -> float:
+    """How many rounds are judged until an alarm in the mean, of a chain that loses a share of them.
+
+    By the chain of Markov that scores are, in steps of a quarter of what a round that came takes off.
+    """
+    step = -loss_judge._ROUND_CAME / 4
+    states, up = int(loss_judge.ALARM / step), round(loss_judge._ROUND_LOST / step)
+    moves = np.zeros((states, states))
+    for state in range(states):
+        moves[state, max(0, state - 4)] += 1 - lost
+        if state + up < states:
+            moves[state, state + up] += lost
+    mean: float = np.linalg.solve(np.eye(states) - moves, np.ones(states))[0]
+    return mean
+
+
+def test_false_alarms_are_years_apart_and_a_fifth_is_found_in_some_forty_rounds() -> None:
+    """A daemon that publishes little is judged by 33 rounds a day; one that does much, by 100."""
+    year_of_little, year_of_much = 33 * 365, 100 * 365
+    assert rounds_until_alarm(0.01) > 1_000 * year_of_little
+    assert rounds_until_alarm(0.02) > 15 * year_of_little
+    assert rounds_until_alarm(0.02) > 5 * year_of_much
+    assert rounds_until_alarm(0.2) < 40
+    assert 300 < rounds_until_alarm(0.06) < 400
 
 
 class Chain:

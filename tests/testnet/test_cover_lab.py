@@ -122,8 +122,8 @@ def test_who_publishes_a_hundred_messages_a_day_is_named_by_a_porter_now_and_the
 @pytest.mark.slow
 def test_a_porter_that_few_leave_in_time_needs_a_hundred_and_fifty_messages() -> None:
     assert messages_needed(1000, 0.059) == 150
-    assert losing_outcome(1000, 0.059, 4, 30).named < 0.2
-    assert losing_outcome(1000, 0.04, 12, 10).named > 0.4, "who loses less is not left"
+    assert losing_outcome(1000, 0.059, 4, 12).named < 0.2
+    assert losing_outcome(1000, 0.04, 12, 6).named > 0.4, "who loses less is not left"
 
 
 def test_a_porter_that_loses_all_letters_has_no_pair_drawn_anew() -> None:

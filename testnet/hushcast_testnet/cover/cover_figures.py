@@ -23,10 +23,14 @@ _RELAYS = 12
 _BEFORE, _BUSY, _AFTER = 24, 4, 20  # rounds: until all queues have begun, with messages in them, to the end
 _TRIALS = 40
 _OF_A_PORTER = 20  # lines that a second compares
-_NAMED_BY_LOSSES = 0.05  # share of authors that it may name before they leave it
-_AUTHORS = 60  # that a porter tries, with each share of rounds and number of messages
-# Shares of rounds that a porter loses, and messages a day; the smallest is what 150 messages take.
-_LOSSES = ((0.059, 4), (0.059, 12), (0.2, 4), (0.2, 12), (0.2, 100), (0.4, 12))
+# A porter that loses letters needs this many messages, or names no more authors before they leave it.
+_WANTED, _NAMED_BY_LOSSES = 150, 0.05
+_AUTHORS = 60  # that it tries
+# Shares of rounds that it loses, and messages a day; of the second it needs as many as are wanted.
+_LOSSES = (
+    *((0.04, 12), (0.059, 4), (0.059, 12), (0.08, 12)),
+    *((0.2, 4), (0.2, 12), (0.2, 100), (0.4, 12)),
+)
 _WIDTH = 4  # thirds that a porter probes
 
 
@@ -127,8 +131,9 @@ def _losing(scene: CollusionScene) -> Iterator[CoverFigure]:
 
 def _losing_of(scene: CollusionScene, lost: float, often: int, how: PorterLoss) -> CoverFigure:
     found = losing_outcome(scene.users, lost, often, _AUTHORS, how, scene.seed)
-    name = f"authors named of {often} messages a day by a porter that {how.value} {lost:.1%} of rounds"
-    return CoverFigure(name, found.named, 0, _NAMED_BY_LOSSES)
+    name = f"authors of {often} messages a day named by a porter that {how.value} {lost:.1%} of rounds"
+    most = 1 if found.needed >= _WANTED else _NAMED_BY_LOSSES
+    return CoverFigure(f"{name}, by {found.needed} messages", found.named, 0, most)
 
 
 def _authors(scene: CollusionScene) -> Iterator[CoverFigure]:

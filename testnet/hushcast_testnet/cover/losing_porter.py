@@ -31,8 +31,8 @@ class PorterLoss(Enum):
     """What a porter does with the rounds that it drew."""
 
     LOSES = "loses"
-    DELAYS = "passes a round late"
-    RESTARTS = "loses two rounds on end in"
+    DELAYS = "passes a round too late the letters of"
+    RESTARTS = "loses, by two on end,"
     IS_AWAY = "is away in"
 
 

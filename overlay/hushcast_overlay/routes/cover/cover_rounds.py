@@ -108,7 +108,7 @@ class CoverRounds:
 
     def _tell(self, problem: str | None) -> None:
         if problem is not None and self._messages.problem is None:
-            log.warning("nothing arrives under cover: hushcast status says why")
+            log.warning("letters are lost under cover", reason=problem)
         self._messages.problem = problem
 
     @property
