@@ -132,16 +132,26 @@ class CoveredNode(Node):
 
 
 @asynccontextmanager
-async def covered_network(**others: Any) -> AsyncIterator[tuple[SmallNetwork, CoveredNode]]:
-    """A network with cover and an author under it, whose letters are passed.
+async def covered_authors(count: int, **others: Any) -> AsyncIterator[tuple[SmallNetwork, list[CoveredNode]]]:
+    """A network with cover and so many authors under it, whose letters are passed.
 
     The porter begins in the next round, and not after a while drawn up to a day.
     """
     async with lettered_network(**others) as net:
-        author = CoveredNode(net, "author")
-        net.nodes.append(author)
+        authors = [CoveredNode(net, f"author {number}") for number in range(count)]
+        net.nodes += authors
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(porter_queue, "below", lambda *_: 1)
-            await author.start()
-            await author.begun()
+            async with trio.open_nursery() as nursery:
+                for author in authors:
+                    nursery.start_soon(author.start)
+            for author in authors:
+                await author.begun()
+        yield net, authors
+
+
+@asynccontextmanager
+async def covered_network(**others: Any) -> AsyncIterator[tuple[SmallNetwork, CoveredNode]]:
+    """The same with one author."""
+    async with covered_authors(1, **others) as (net, (author,)):
         yield net, author

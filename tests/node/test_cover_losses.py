@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 import trio
-from covered_network import covered_network
+from covered_network import CoveredNode, covered_authors, covered_network
 from late_disk import LateDisk
-from lettered_network import EPOCH, ROUND
-from small_network import until
+from lettered_network import EPOCH, ROUND, desks_of
+from small_network import SmallNetwork
 
-from hushcast_overlay.relay.cover.errand_desk import ErrandDesk
-from hushcast_overlay.relay.cover.waybill_desk import WaybillDesk
 from hushcast_protocol.cover.letter_second import LetterSecond
 
 HELD = 10  # of two hundred messages
@@ -20,10 +18,13 @@ KILLS = 24
 
 
 @pytest.mark.slow
-async def test_two_hundred_messages_arrive_once_though_one_letter_of_a_hundred_is_lost(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("authors", "each"), [(1, 200), pytest.param(40, 250, marks=pytest.mark.soak, id="10000 messages")]
+)
+async def test_all_messages_arrive_once_though_one_letter_of_a_hundred_is_lost(
+    authors: int, each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with covered_network(epoch=2 * EPOCH) as (net, author):
+    async with covered_authors(authors, epoch=2 * EPOCH) as (net, writing):
         ear = await net.clients[0].listen()
         take, lost = LetterSecond.take, []
 
@@ -34,35 +35,58 @@ async def test_two_hundred_messages_arrive_once_though_one_letter_of_a_hundred_i
                 take(second, *args)
 
         monkeypatch.setattr(LetterSecond, "take", lossy)
-        sent = [b"%d" % number for number in range(200)]
+        sent = [b"%d" % number for number in range(authors * each)]
         for number, payload in enumerate(sent):
-            await author.publish(payload, next_round=number >= HELD)
-        assert author.told["held"] == HELD
+            await writing[number % authors].publish(payload, next_round=number >= HELD * authors)
+        assert {author.told["held"] for author in writing} == {HELD}
         await trio.sleep(12 * ROUND)
-        assert len(ear.heard) < 40, "three go in a round, and most held ones later"
-        await author.all_listed(130 * ROUND)
+        assert len(ear.heard) < 40 * authors, "three go in a round, and most held ones later"
+        for author in writing:
+            await author.all_listed(130 * ROUND)
         assert lost
-        assert sorted(await ear.hears(200, 2 * ROUND)) == sorted(sent)
-        assert author.told["waiting"] == 0
+        assert sorted(await ear.hears(len(sent), 2 * ROUND)) == sorted(sent)
+        assert {author.told["waiting"] for author in writing} == {0}
+
+
+def losing(net: SmallNetwork, writing: list[CoveredNode], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a fifth of the relays lose all letters: one author's second, another's third, one's porter."""
+    one, other, last = (author.chain for author in writing[:3])
+    chosen = {net.relay(relay) for relay in (one.second, other.third, last.porter)}
+    others = [node for node in net.relays if node not in chosen]
+    chosen.update(net.env.sample(others, len(net.relays) // 5 - len(chosen)))
+    for desks in map(desks_of, chosen):
+        monkeypatch.setattr(desks.porter.places, "hand_in", lambda *_: None)
+        for desk in (desks.second, desks.third):
+            if desk is not None:
+                monkeypatch.setattr(desk, "take", lambda *_: None)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("who", [WaybillDesk, ErrandDesk])
-async def test_where_a_second_or_a_third_loses_everything_the_author_is_told(
-    who: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("authors", "each"), [(3, 4), pytest.param(60, 20, marks=pytest.mark.soak, id="1200 messages")]
+)
+async def test_where_a_fifth_of_the_relays_lose_all_letters_each_message_is_heard_or_its_author_told(
+    authors: int, each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with covered_network(epoch=ROUND) as (net, author):
-        monkeypatch.setattr(who, "take", lambda *_: None)
-        await author.publish(b"m")
-        (told,) = author.daemon.service.outbox()
+    async with covered_authors(authors, epoch=ROUND, relays=15) as (net, writing):
+        ear = await net.clients[0].listen()
+        losing(net, writing, monkeypatch)
+        sent = {}
+        for number in range(authors * each):
+            sent[b"%d" % number] = (await writing[number % authors].publish(b"%d" % number)).hex()
         await trio.sleep(20 * ROUND)
-        assert [one["state"] for one in author.daemon.service.outbox()] == ["waiting"]
-        await until(lambda: author.count("publications_given_up") == 1, 10 * ROUND, "it is given up")
-        (given_up,) = author.daemon.service.outbox()
-        assert (given_up["id"], given_up["state"]) == (told["id"], "given up")
-        assert "publish it again" in given_up["reason"]
-        assert author.told["waiting"] == 0
-        assert net.count("links_failed") == 0
+        assert {one["state"] for one in writing[0].daemon.service.outbox()} == {"waiting"}
+        await trio.sleep(14 * ROUND)
+        assert len(ear.heard) == len(set(ear.payloads)), "nothing comes twice"
+        told = [one for author in writing for one in author.daemon.service.outbox()]
+        unheard = {name for payload, name in sent.items() if payload not in ear.payloads}
+        print(f"of {len(sent)} {len(unheard)} were not heard, and {len(told)} given up")
+        assert len(unheard) >= 3 * each
+        assert {one["id"] for one in told} >= unheard
+        assert {one["state"] for one in told} == {"given up"}
+        assert all("publish it again" in one["reason"] for one in told)
+        assert sum(author.count("publications_given_up") for author in writing) == len(told)
+        assert {author.told["waiting"] for author in writing} == {0}
 
 
 @pytest.mark.slow

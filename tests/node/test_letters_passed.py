@@ -99,10 +99,12 @@ async def test_five_letters_pass_a_round_whether_the_daemon_is_there_or_not(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 50))])
 async def test_nothing_passes_twice_and_nothing_is_lost_whoever_is_killed_when(
-    monkeypatch: pytest.MonkeyPatch,
+    seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with lettered_network() as net:
+    """Twelve kills each; of porter, second and third two hundred in all seeds."""
+    async with lettered_network(seed=seed) as net:
         ear = await net.clients[0].listen()
         daemon = LetterDaemon(net)
         await daemon.begun_on_a_new_day()
