@@ -39,6 +39,7 @@ MODULES = (
     "gateway_size",
     "starting",
     "idle_connections",
+    "cover",
 )
 FIGURES = dict(enumerate(MODULES, 1))
 FULL, SHORT = Effort(5, 1.0), Effort(5, 0.1)

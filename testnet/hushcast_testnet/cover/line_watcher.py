@@ -16,7 +16,17 @@ def told_apart(idle: Sequence[LetterSight], busy: Sequence[LetterSight]) -> floa
     and the longest gap between two of them. Where the measure is lower for who publishes, that tells as much.
     """
     measures = zip(_measures(idle), _measures(busy), strict=True)
-    return max(_area(one, other) for one, other in measures)
+    areas = [area(one, other) for one, other in measures]
+    return max(*areas, *(1 - each for each in areas))
+
+
+def area(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the area under the curve (AUC) by which values of two kinds are told apart.
+
+    0.5 is not at all, 1 where all of the other kind are higher, 0 where all are lower.
+    """
+    above = sum(1.0 if b > a else 0.5 if b == a else 0.0 for a in one for b in other)
+    return above / (len(one) * len(other))
 
 
 def _measures(seen: Sequence[LetterSight]) -> list[list[float]]:
@@ -31,9 +41,3 @@ def _measures(seen: Sequence[LetterSight]) -> list[list[float]]:
         for measure, value in zip(found, values, strict=True):
             measure.append(float(value))
     return found
-
-
-def _area(one: list[float], other: list[float]) -> float:
-    above = sum(1.0 if b > a else 0.5 if b == a else 0.0 for a in one for b in other)
-    area = above / (len(one) * len(other))
-    return max(area, 1 - area)
