@@ -19,9 +19,10 @@ from nacl.public import PrivateKey, SealedBox
 
 from benchmarks.apartness import apart_by
 from benchmarks.covered_clients import QUIET, CoveredClient, CoverRun, CoverScene
-from benchmarks.covered_lines import BLOCKS, RoundSeen, apart, rounds_seen, split
+from benchmarks.covered_lines import BLOCKS, RoundSeen, apart, over_porter, rounds_seen, split
 from benchmarks.figures import Effort, Figure, at_most, missing
 from benchmarks.process_costs import ProcessCosts, bytes_on_disk
+from benchmarks.socks_watch import Piece
 from hushcast_protocol.base.cover_terms import LEAST_ROUND
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.cover.cover_frames import BLOCKS_A_ROUND
@@ -121,43 +122,43 @@ def _of_daemons(run: CoverRun, sound: Sequence[CoveredClient]) -> Iterator[Figur
     rounds = run.seconds / LEAST_ROUND
     everybody = len(run.clients)
     yield at_most("rounds missed", sum(one.missed for one in run.clients), "all", rounds * everybody, None)
-    for name, is_upward, count, size in (
-        ("up", True, LETTERS_A_ROUND, LETTER),
-        ("down", False, BLOCKS_A_ROUND, BLOCK),
-    ):
-        sums = [
-            sum(one.size for one in client.watch.seen if one.is_upward == is_upward and one.at >= run.began)
-            for client in sound
-        ]
-        a_day = CELL * ROUNDS_A_DAY / 1e6
-        ours = sum(sums) / len(sums) / rounds * a_day
-        yield at_most(
-            f"MB a day {name}, by rounds of 600 s",
-            ours,
-            "letters or blocks alone",
-            count * size * a_day,
-            None,
-        )
-    wakes = sum(_wakes(client, run.began) for client in sound) / len(sound)
-    yield at_most(
-        "wakes a day, by rounds of 600 s", wakes / rounds * ROUNDS_A_DAY, "rounds", ROUNDS_A_DAY, None
-    )
+    yield from _of_lines(run, sound)
     taken = [run.taken[client.member.name] for client in sound]
     key = PrivateKey.generate()
     sealing = SEALS * _took(lambda: SealedBox(key.public_key).encrypt(bytes(LETTER)))
     cpu = sum(one.cpu for one in taken) / len(taken) / rounds
     yield at_most("CPU of a daemon, ms a round", cpu * 1e3, f"{SEALS} boxes sealed", sealing * 1e3, None)
+    letters = LETTERS_A_ROUND * LETTER
     written = sum(one.written for one in taken) / len(taken) / rounds
-    yield at_most(
-        "bytes that a daemon writes to disk a round", written, "its letters", LETTERS_A_ROUND * LETTER, None
-    )
+    yield at_most("bytes that a daemon writes to disk a round", written, "its letters", letters, None)
     disk = sum(bytes_on_disk(Path(client.member.state)) for client in sound) / len(sound)
-    yield at_most("bytes on the disk of a daemon", disk, "its letters", LETTERS_A_ROUND * LETTER, None)
+    yield at_most("bytes on the disk of a daemon", disk, "its letters", letters, None)
 
 
-def _wakes(client: CoveredClient, began: float) -> int:
-    moments = sorted(one.at for one in client.watch.seen if one.at >= began)
-    return sum(later - earlier > WAKE for earlier, later in itertools.pairwise(moments))
+def _of_lines(run: CoverRun, sound: Sequence[CoveredClient]) -> Iterator[Figure]:
+    rounds = run.seconds / LEAST_ROUND * len(sound)
+    lines = [[one for one in client.watch.seen if one.at >= run.began] for client in sound]
+    porters = [over_porter(pieces) for pieces in lines]
+    for way, is_upward, size in (
+        ("up", True, LETTERS_A_ROUND * LETTER),
+        ("down", False, BLOCKS_A_ROUND * BLOCK),
+    ):
+        sent = sum(one.size for pieces in porters for one in pieces if one.is_upward == is_upward)
+        a_day = CELL * ROUNDS_A_DAY / 1e6
+        name = f"MB a day {way} with the porter, by rounds of 600 s, in cells"
+        yield at_most(name, sent / rounds * a_day, "letters or blocks alone", size * a_day, None)
+    wakes = sum(_wakes(pieces) for pieces in porters) / rounds * ROUNDS_A_DAY
+    yield at_most("wakes a day by the porter, by rounds of 600 s", wakes, "rounds", ROUNDS_A_DAY, None)
+    epochs = run.seconds / EPOCH * len(sound)
+    others = sum(one.size for pieces in lines for one in pieces)
+    others -= sum(one.size for pieces in porters for one in pieces)
+    letters = LETTERS_A_ROUND * LETTER
+    yield at_most("bytes an epoch with directories, both ways", others / epochs, "letters", letters, None)
+
+
+def _wakes(pieces: Sequence[Piece]) -> int:
+    gaps = (later.at - earlier.at for earlier, later in itertools.pairwise(pieces))
+    return 1 + sum(gap > WAKE for gap in gaps)
 
 
 def _of_relays(run: CoverRun) -> Iterator[Figure]:

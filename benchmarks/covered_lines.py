@@ -70,6 +70,12 @@ def rounds_seen(pieces: Sequence[Piece], course: Course, seconds: int) -> list[R
     return [RoundSeen(one.block, one.is_busy, _beside_usual(one.measures, found)) for one in found]
 
 
+def over_porter(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return what passed on connections over which letters went."""
+    porters = {one.connection for one in pieces if _is_letters(one)}
+    return [one for one in pieces if one.connection in porters]
+
+
 def split(rounds: Sequence[RoundSeen], blocks: range) -> RoundKinds:
     """Return what was measured of idle rounds and of busy ones in some blocks."""
     idle, busy = (
@@ -89,12 +95,16 @@ def apart(rounds: Sequence[RoundSeen]) -> Apartness:
 
 def _moment(pieces: Sequence[Piece], seconds: int) -> float:
     """Return when in a round a daemon hands letters in, in seconds after its begin."""
-    sent = [piece.at % seconds for piece in pieces if piece.is_upward and piece.size > 2 * LETTER]
+    sent = [piece.at % seconds for piece in pieces if _is_letters(piece)]
     return (statistics.median((at - sent[0] + seconds / 2) % seconds for at in sent) + sent[0]) - seconds / 2
 
 
+def _is_letters(piece: Piece) -> bool:
+    return piece.is_upward and piece.size > 2 * LETTER  # of the four, which are written at once
+
+
 def _measures(pieces: Sequence[Piece], moment: float) -> RoundMeasures | None:
-    letters = next((one for one in pieces if one.is_upward and one.size > 2 * LETTER), None)
+    letters = next(filter(_is_letters, pieces), None)
     if letters is None:
         return None
     porter = [one for one in pieces if one.connection == letters.connection]
