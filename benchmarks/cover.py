@@ -46,7 +46,7 @@ SEALS = 3 * LETTERS_A_ROUND  # of a daemon's round
 OPENED = LETTERS_A_ROUND + 2 * PASSED_A_ROUND  # boxes that porter, second and third open for it
 SENT_ON = (
     2 * PASSED_A_ROUND * LETTER + BLOCK
-)  # bytes that porter and second send on for it, a list among them
+)  # bytes from porter to second, from there to the third, and a list down
 _TIMES = 200
 
 
@@ -171,7 +171,7 @@ def _of_relays(run: CoverRun) -> Iterator[Figure]:
     cpu = _more(run, lambda cost: cost.cpu)
     yield at_most(f"CPU of all relays {daemon}, ms", cpu * 1e3, f"{OPENED} boxes opened", opening * 1e3, None)
     for what, count in (
-        ("bytes that relays send on", lambda cost: float(sum(cost.sent.values()))),
+        ("bytes on links between relays", lambda cost: float(sum(cost.passed.values()))),
         ("bytes that relays write to disk", lambda cost: float(cost.written)),
     ):
         yield at_most(f"{what} {daemon}", _more(run, count), "letters and a list", SENT_ON, None)

@@ -13,7 +13,7 @@ import trio
 import hushcast
 from benchmarks import cover_fault
 from benchmarks.covered_lines import BLOCKS, Course
-from benchmarks.process_costs import ProcessCosts, bytes_sent_to, process_costs
+from benchmarks.process_costs import ProcessCosts, bytes_passed, process_costs
 from benchmarks.socks_watch import SocksWatch
 from hushcast_protocol.base.cover_terms import LEAST_ROUND
 from hushcast_runtime.environment import system_environment
@@ -105,9 +105,9 @@ class CoverScene:
             client.missed = await _missed(client.member) - earlier
 
     def _costs(self, members: Sequence[Member]) -> dict[str, ProcessCosts]:
-        sent = bytes_sent_to(self._socks.port)
+        passed = bytes_passed(self._socks.port)
         pids = {member.name: holder(Path(member.state)) for member in members}
-        return {name: process_costs(pid, sent) for name, pid in pids.items() if pid is not None}
+        return {name: process_costs(pid, passed) for name, pid in pids.items() if pid is not None}
 
     async def _passed(self) -> int:
         told = [await describe(relay) for relay in self._run.relays]

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _SCHEDULED = 2  # which of a process's clocks: `clock_getcpuclockid` of Linux
-_SOCKET = re.compile(r'(\S+) +\S+ +users:\(\("[^"]*",pid=(\d+),.*?bytes_acked:(\d+)')
+_SOCKET = re.compile(r'(\S+) +\S+ +users:\(\("[^"]*",pid=(\d+),')
+_PASSED = re.compile(r"bytes_(?:acked|received):(\d+)")
 
-SentBytes = Mapping[tuple[int, str], int]
-"""Bytes sent on connections, by process and near end."""
+PassedBytes = Mapping[tuple[int, str], int]
+"""Bytes that passed on connections, both ways, by the process that opened it and its end."""
 
 
 @dataclass(frozen=True)
@@ -24,29 +25,31 @@ class ProcessCosts:
     """Seconds."""
     written: int
     """Bytes that went to the disk."""
-    sent: Mapping[str, int]
-    """Bytes sent on each connection that is open."""
+    passed: Mapping[str, int]
+    """Bytes both ways on each connection that it has opened and that is open."""
 
     def since(self, before: ProcessCosts) -> ProcessCosts:
-        """Return what it took since another moment; of connections that ended meanwhile nothing is known."""
-        sent = {end: count - before.sent.get(end, 0) for end, count in self.sent.items()}
-        return ProcessCosts(self.cpu - before.cpu, self.written - before.written, sent)
+        """Return what it took since another moment; of connections only those that were open at both."""
+        passed = {
+            end: count - before.passed[end] for end, count in self.passed.items() if end in before.passed
+        }
+        return ProcessCosts(self.cpu - before.cpu, self.written - before.written, passed)
 
 
-def process_costs(pid: int, sent: SentBytes) -> ProcessCosts:
-    """Ask the kernel; what connections have `sent` was asked before, of all processes at once."""
+def process_costs(pid: int, passed: PassedBytes) -> ProcessCosts:
+    """Ask the kernel; what `passed` on connections was asked before, of all processes at once."""
     cpu = time.clock_gettime(~pid << 3 | _SCHEDULED)
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     written = next(int(line.split()[1]) for line in lines if line.startswith("write_bytes:"))
-    return ProcessCosts(cpu, written, {end: count for (owner, end), count in sent.items() if owner == pid})
+    return ProcessCosts(cpu, written, {end: count for (owner, end), count in passed.items() if owner == pid})
 
 
-def bytes_sent_to(port: int) -> SentBytes:
-    """Return the bytes sent on each connection to a port of this machine, as far as they are open."""
+def bytes_passed(port: int) -> PassedBytes:
+    """Return what passed on each connection to a port of this machine that is open."""
     command = ["ss", "-tinpHO", "dst", f"127.0.0.1:{port}"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
-    found = (_SOCKET.search(line) for line in shown.splitlines())
-    return {(int(one[2]), one[1]): int(one[3]) for one in found if one is not None}
+    lines = [(one, line) for line in shown.splitlines() if (one := _SOCKET.search(line)) is not None]
+    return {(int(one[2]), one[1]): sum(map(int, _PASSED.findall(line))) for one, line in lines}
 
 
 def bytes_on_disk(directory: Path) -> int:
