@@ -11,6 +11,7 @@ from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.central.network import CentralNetwork
+from hushcast_protocol.central.profile import CENTRAL_PROFILES
 from hushcast_protocol.central.wire_announcement import (
     MAX_WIRE_ANNOUNCEMENT,
     CheckedAnnouncement,
@@ -66,8 +67,12 @@ class HeldWire:
 
     @property
     def days_kept(self) -> int:
-        """For how many days after its own the server keeps what is published; 0: not at all."""
-        return 0 if self._newest is None else self._newest.days_kept
+        """For how many days after its own the server keeps what is published; 0: not at all.
+
+        As published nothing is kept, whatever a server announces: who asks is one pseudonym of each interest.
+        """
+        is_kept = CENTRAL_PROFILES[self._network.profile].own_pseudonyms
+        return self._newest.days_kept if self._newest is not None and is_kept else 0
 
     @property
     def is_fresh(self) -> bool:

@@ -11,18 +11,22 @@ from daemons import CentralNetworkOfDaemons, daemons
 from days_published import cursor, publish_for
 from msgspec.msgpack import decode
 from small_central import TOPIC, Ear, Person, SmallCentral, hears, small_central
-from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, until
+from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, until
 
+from hushcast_central.server import kept_publications
 from hushcast_central.server.deliveries import WINDOW
-from hushcast_central.server.kept_publications import MAX_ASKED
+from hushcast_central.server.kept_publications import HELD_FOR, MAX_ASKED
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.kept_tokens import kept_token
 from hushcast_protocol.central.pseudonym_register import PseudonymRecord
+from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.processes.keeping_section import NOTHING, KeepingSection
+from hushcast_runtime.storage.spool import MAX_SPOOL
 
 WITHIN = 2 * DAY_SECONDS
 
@@ -89,6 +93,29 @@ async def test_what_nobody_acknowledges_waits_where_it_is_kept_and_takes_no_room
         await until(hears(again, *sent))
         await until(lambda: status()["deliveries_waiting"] == 0)
         assert await withdrawn(network, ear.person, kept(network)) == "accepted"
+
+
+async def test_who_takes_nothing_gives_way_to_who_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_publications, "MAX_SPOOL", 2 * (MAX_SPOOL - 2 * 2**20))  # of 128 MiB two
+    async with small_central() as network:
+        sent = [await network.published(size=len(PADDED_SIZES) - 1) for _ in range(12)]
+        deaf = [await asked(network, acknowledges=False) for _ in range(6)]
+        await until(lambda: network.server.daemon.status()["deliveries_waiting_bytes"] >= 2**20)
+        ear = await asked(network)
+        begun = network.now
+        await until(hears(ear, *sent), 120.0)
+        # Six who wait are in turn before who came last, and two of them have room at a time.
+        assert network.now - begun < 4 * HELD_FOR
+        assert any(one.closed for one in deaf)
+        assert await withdrawn(network, ear.person, kept(network)) == "accepted"
+
+
+async def test_what_is_withdrawn_in_place_of_what_was_asked_for_hides_nothing() -> None:
+    async with small_central() as network:
+        await network.published()
+        ear = await asked(network, acknowledges=False)
+        await until(lambda: ear.person.heard)
+        assert await withdrawn(network, ear.person, kept(network, bytes(16))) == "quota"
 
 
 async def test_a_server_that_restarts_does_not_say_so_of_what_it_brings_no_more() -> None:
@@ -204,6 +231,52 @@ async def test_what_one_proxy_does_not_bring_comes_through_another() -> None:
         await here.daemon.service.subscribe(interest, past=network.now - 3 * DAY_SECONDS)
         await until(lambda: cursor(here) == 3, WITHIN, "all came")
         await until(lambda: here.count("past_days_brought") >= 3, WITHIN, "and all days are done with")
+
+
+def swaps_past(proxy: Any) -> None:
+    """Have a proxy put a token of which nothing is kept into each question for a day gone by."""
+    passing = proxy.daemon._passing
+    turned = passing._turned
+    passing._turned = lambda what: turned(turned(what))
+
+
+async def test_a_day_of_which_nothing_came_is_asked_for_through_another_proxy() -> None:
+    async with daemons() as network:
+        await network.add("honest", "deliveries").start()
+        await network.server.restart()
+        await network.linked()
+        here, there = network.nodes
+        await publish_for(there, 3, 1)
+        await here.restart()
+        interest = Interest(ONE, parse_where("", ONE.attributes))
+        swaps_past(network.deliveries)
+        await here.daemon.service.subscribe(interest, past=network.now - 3 * DAY_SECONDS)
+        await until(lambda: cursor(here) == 3, WITHIN, "all came")
+        await until(lambda: here.count("past_days_brought") >= 3, WITHIN, "and all days are done with")
+
+
+async def test_as_published_nobody_asks_whatever_a_server_announces() -> None:
+    async with daemons(profile="paper") as network:
+        network.keeping = KeepingSection()
+        await network.server.restart()
+        await network.linked()
+        here, there = network.nodes
+        for topic in (ONE, TWO):
+            await here.listen(topic)
+        with pytest.raises(Refusal):
+            await here.daemon.service.subscribe(Interest(ONE), past=network.now - DAY_SECONDS)
+        await here.stop()
+        await publish_for(there, 2, 1)
+        await here.start()
+        await trio.sleep(EPOCH_SECONDS)
+        await there.daemon.service.publish(ONE, Content(b"x"))
+        await until(lambda: shown(here) > 0, WITHIN, "what is published comes")
+        assert here.count("past_days_brought") == 0
+
+
+def shown(node: Any) -> int:
+    """How many messages a daemon's subscriptions have shown."""
+    return sum(int(held["cursor"]) for held in node.daemon.service.subscriptions())
 
 
 def noting(ask: Any, moments: list[float], network: SmallCentral) -> Any:

@@ -193,6 +193,12 @@ class Deliveries:
         for attachment in list(link.attachments.values()):
             self._end(attachment, tell=False)
 
+    def let_go(self, pseudonym: bytes) -> None:
+        """End the attachment of a pseudonym that takes too long; it may attach again."""
+        if (machine := self._machines.get(pseudonym)) is not None:
+            self._counters.add("attachments_lapsed")
+            self._end(machine.links[-1], tell=True)
+
     def forget(self, pseudonym: bytes) -> None:
         """Let nothing wait for a pseudonym any more."""
         self._forgotten(pseudonym)
@@ -209,8 +215,7 @@ class Deliveries:
             for machine in list(self._machines.values()):
                 attachment = machine.links[-1]
                 if attachment.is_late(now):
-                    self._counters.add("attachments_lapsed")
-                    self._end(attachment, tell=True)
+                    self.let_go(attachment.pseudonym)
 
     async def _clear(self, pseudonym: bytes) -> None:
         while items := await self._spool.waiting(hop_of(pseudonym)):

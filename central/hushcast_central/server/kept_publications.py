@@ -2,14 +2,18 @@
 
 A pseudonym asks by a token of its own kind (`kept_tokens`). Of what it asked for some waits in the spool at a
 time, as deliveries do, and the next comes once that was acknowledged. What nobody is attached for does not
-wait there, so that questions take no room from what is published.
+wait there, so that questions take no room from what is published. Where their half of the spool is full they
+come in turn, and who does not take what waits for it gives way.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+
+import trio
 
 from hushcast_central.server.deliveries import Deliveries
 from hushcast_protocol.base.epochs import Calendar
@@ -28,6 +32,8 @@ from hushcast_runtime.storage.spool import MAX_SPOOL, Spool
 from hushcast_runtime.storage.store import Change
 
 MAX_ASKED = 16  # days of topics that one pseudonym asks for; a daemon asks for one by each
+HELD_FOR = 10.0  # seconds that a pseudonym may take for what waits for it, where another one waits for room
+_LOOK_EVERY = 1.0  # seconds between looks whether there is room
 
 
 @dataclass(eq=False)
@@ -70,7 +76,10 @@ class KeptPublications:
         self._calendar = calendar
         self._counters = context.counters
         self._spawn = context.spawn
+        self._elapsed = context.env.elapsed
         self._questions: dict[bytes, _Question] = {}  # by pseudonym
+        self._turn = trio.Lock()  # taken in the order in which it is waited for
+        self._since: dict[bytes, float] = {}  # when something was put into the spool for whom, in order
         deliveries.follow(self._may_feed, self._take_back, self._forget)
 
     @property
@@ -104,15 +113,17 @@ class KeptPublications:
         self._counters.add("kept_asked_for", len(fresh))
         self._may_feed(pseudonym)
 
-    def check_brought(self, pseudonym: bytes, tokens: Iterable[bytes]) -> None:
+    def check_brought(self, pseudonym: bytes, tokens: Collection[bytes]) -> None:
         """Raise `Refusal` where something that is kept under these was not acknowledged by a pseudonym.
 
+        Or anything else that it asked for: a proxy may have put another token into one of its two requests.
         So the server's answer to who withdraws them says that all of it has come.
         """
         names = [name for token in tokens if (name := self._kept.find(token)) is not None]
-        question = self._questions.get(pseudonym, _Question())
-        is_left = hop_of(pseudonym) in self._spool.shares or question.left
-        if names and (is_left or not question.known.issuperset(names)):
+        question = self._questions.get(pseudonym) if tokens else None  # who withdraws all gives up
+        known = question.known if question is not None else set[bytes]()
+        is_left = question is not None and (hop_of(pseudonym) in self._spool.shares or question.left)
+        if is_left or not known.issuperset(names):
             raise Refusal("quota")
 
     def is_bringing(self, hop: Hop) -> bool:
@@ -125,6 +136,7 @@ class KeptPublications:
 
     def _forget(self, pseudonym: bytes) -> None:
         self._questions.pop(pseudonym, None)
+        self._since.pop(pseudonym, None)
 
     def _take_back(self, pseudonym: bytes) -> None:
         """Have what was put into the spool and not acknowledged wait where it is kept."""
@@ -137,27 +149,49 @@ class KeptPublications:
     def _may_feed(self, pseudonym: bytes) -> None:
         """See to it that a pseudonym that is attached has more in the spool, if it took what was there."""
         question = self._questions.get(pseudonym)
-        if question is not None and question.left and not question.is_fed:
+        is_taken = hop_of(pseudonym) not in self._spool.shares
+        if question is not None and question.left and is_taken and not question.is_fed:
             question.is_fed = True
             self._spawn(self._feed, pseudonym, question)
 
     async def _feed(self, pseudonym: bytes, question: _Question) -> None:
-        hop = hop_of(pseudonym)
         try:
-            while question.left and self._deliveries.is_attached(pseudonym):
-                if hop in self._spool.shares or self._spool.is_full(MAX_SPOOL // 2):
-                    return  # until it acknowledges, or attaches again
-                messages, after = await self._kept.read(question.left[0], question.after)
-                is_asked = self._questions.get(pseudonym) is question
-                if not is_asked or not self._deliveries.is_attached(pseudonym):
-                    return
-                question.before = tuple(question.left), question.after
-                question.after = after
-                if after is None:
-                    question.left.popleft()
-                self._counters.add("kept_brought", len(messages))
-                placed = self._spool.put([HopMessage(hop, one) for one in messages])
-                question.fed = [item.key for _, item in placed]
-                self._deliveries.enqueue(placed)
+            async with self._turn:
+                await self._has_room()
+                while question.left and self._may_take(pseudonym, question):
+                    messages, after = await self._kept.read(question.left[0], question.after)
+                    if self._may_take(pseudonym, question):
+                        self._place(pseudonym, question, messages, after)
         finally:
             question.is_fed = False
+
+    def _may_take(self, pseudonym: bytes, question: _Question) -> bool:
+        """Tell whether who asks is attached, and has acknowledged what it was brought; else it asks again."""
+        is_asked = self._questions.get(pseudonym) is question and self._deliveries.is_attached(pseudonym)
+        return is_asked and hop_of(pseudonym) not in self._spool.shares
+
+    def _place(
+        self, pseudonym: bytes, question: _Question, messages: Sequence[Message], after: bytes | None
+    ) -> None:
+        question.before = tuple(question.left), question.after
+        question.after = after
+        if after is None:
+            question.left.popleft()
+        self._counters.add("kept_brought", len(messages))
+        placed = self._spool.put([HopMessage(hop_of(pseudonym), one) for one in messages])
+        question.fed = [item.key for _, item in placed]
+        self._since.pop(pseudonym, None)
+        self._since[pseudonym] = self._elapsed()
+        self._deliveries.enqueue(placed)
+
+    async def _has_room(self) -> None:
+        """Wait until questions' half of the spool has room, and let go whoever holds it for too long."""
+        while self._spool.is_full(MAX_SPOOL // 2):
+            pseudonym, since = next(iter(self._since.items()), (b"", math.inf))
+            if pseudonym and hop_of(pseudonym) not in self._spool.shares:
+                del self._since[pseudonym]
+            elif since + HELD_FOR <= self._elapsed():
+                del self._since[pseudonym]
+                self._deliveries.let_go(pseudonym)
+            else:
+                await trio.sleep(_LOOK_EVERY)

@@ -59,7 +59,7 @@ class UserAttachments:
                 chain = request_proofs.followed(chain, delivery.wrapped)
                 number += 1
             if messages:
-                await self._hand_in(receiver, messages)
+                await self._hand_in(receiver, pseudonym, messages)
             if number > before:
                 await talk.say(request_proofs.acknowledge(credentials.secret, chain, number))
             if failure is not None:
@@ -113,12 +113,13 @@ class UserAttachments:
             return []
         return [message]
 
-    async def _hand_in(self, receiver: Receiver, messages: list[Message]) -> None:
+    async def _hand_in(self, receiver: Receiver, pseudonym: Pseudonym, messages: list[Message]) -> None:
         """Give each route the messages of its topic; durable on return."""
         for route in list(receiver.routes.values()):
             trunk = (await route.tokens(messages[0].day)).trunk
             ours = [message for message in messages if message.tokens[0] == trunk]
             for message in ours:
                 route.coverage.arrived(message.id)
+            pseudonym.has_brought |= bool(ours)
             if ours and route.wanted.name in receiver.routes:
                 await route.take(ours)

@@ -2,7 +2,8 @@
 
 Each day is asked for by a new pseudonym, through a proxy drawn anew, at a drawn moment, the oldest first: the
 server sees that somebody wants a topic's day, and not which days are one subscription's. A day is done with
-once the server itself says that all it keeps of it was acknowledged.
+once the server itself says that all it keeps of it was acknowledged. A proxy can put another token into a
+question, of which nothing is kept: so where nothing came, another proxy is asked, too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.errors import HushcastError, PeerError, Refusal
 from hushcast_protocol.central.frames import AttachAnswer
 from hushcast_protocol.central.kept_tokens import kept_token
+from hushcast_protocol.central.network import Proxy
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.past_days import PastDaysRecords
@@ -127,7 +129,7 @@ class PastQuestions:
     async def _bring(self, receiver: Receiver, day: int) -> bool:
         """Ask for a day; return whether all that is kept of it has come."""
         [route] = receiver.routes.values()  # hardened, as where anything is kept, each has its own
-        proxy = self._env.sample(self._links.of("deliveries"), 1)[0]
+        proxy = self._drawn(receiver, day)
         today = self._calendar.day(self._env.now())
         credentials = await self._credentials.draw("subscribe", today)
         # Ending from the beginning: whatever becomes of it, the server is told to forget it.
@@ -135,7 +137,8 @@ class PastQuestions:
         await self._records.keep(pseudonym)
         self._tracer.tell(ground_truth.Introduced(pseudonym.id, "subscribe", route.topic))
         try:
-            return await self._ask(receiver, route, pseudonym)
+            has_all = await self._ask(receiver, route, pseudonym)
+            return has_all and self._is_believed(receiver, pseudonym)
         except (TransportError, PeerError, Refusal) as error:
             log.info("a day gone by was not brought yet", reason=str(error))
         except HushcastError as error:  # the disk, perhaps: the messages come again
@@ -162,6 +165,20 @@ class PastQuestions:
                 await self._attachments.serve(talk, answer, receiver, pseudonym, quiet)
             async with self._links.open(proxy) as talk:
                 if await self._registering.has_all(talk, pseudonym, token):
-                    self._counters.add("past_days_brought")
                     return True
         return False
+
+    def _drawn(self, receiver: Receiver, day: int) -> Proxy:
+        """Return whom to ask through: another one than last time where nothing of the day came then."""
+        proxies = self._links.of("deliveries")
+        if receiver.found_empty is not None and receiver.found_empty[0] == day and len(proxies) > 1:
+            proxies = [proxy for proxy in proxies if proxy.key != receiver.found_empty[1]]
+        return self._env.sample(proxies, 1)[0]
+
+    def _is_believed(self, receiver: Receiver, pseudonym: Pseudonym) -> bool:
+        """Tell whether a day is done with: something of it came, or nothing did twice."""
+        day, empty = pseudonym.brings, receiver.found_empty
+        is_believed = pseudonym.has_brought or (empty is not None and empty[0] == day)
+        receiver.found_empty = None if is_believed else (day, pseudonym.proxy)
+        self._counters.add("past_days_brought", int(is_believed))
+        return is_believed

@@ -101,6 +101,8 @@ class Pseudonym:
     """Cancelled to receive by it no more."""
     past: int | None = None
     """The day gone by that it asks for; `None`: it receives what is published on its own."""
+    has_brought: bool = False
+    """Whether anything came by it that is of a topic of its receiver."""
     left_at: float = -math.inf
     """When it was attached last (Unix time); `math.inf` while it is."""
 

@@ -74,6 +74,8 @@ class Receiver:
     past: PastDays
     """What it lacks of days gone by."""
     past_backoff: Backoff
+    found_empty: tuple[int, PublicKey] | None = None
+    """The day gone by of which nothing came by the last question, and the proxy that it went through."""
     routes: dict[bytes, CentralRoute] = field(default_factory=dict)
     """By the name of what is wanted."""
     pseudonyms: dict[int, Pseudonym] = field(default_factory=dict)

@@ -133,21 +133,22 @@ class KeptStore:
     async def read(self, name: bytes, after: bytes | None) -> tuple[list[Message], bytes | None]:
         """Return some messages of a trunk's day, and what `after` is to be for those behind them.
 
-        In the order of their ids, `PAGE` bytes and a few more; `None` at first, and where there are no more.
+        In the order of their ids, `PAGE` bytes and one more; `None` at first, and where there are no more.
         """
         await self._store.write()  # it may have come a moment ago
         found: list[Message] = []
         size = 0
-        while size < PAGE:
+        while True:
             records = await self._store.scan(_MESSAGE, name, after, READ_AT_ONCE)
             for key, value in records:
+                if size >= PAGE:
+                    return found, after
+                after = key
                 if (message := self._read(key, value)) is not None:
                     found.append(message)
                     size += len(value)
             if len(records) < READ_AT_ONCE:
                 return found, None
-            after = records[-1][0]
-        return found, after
 
     def _read(self, key: bytes, value: bytes) -> Message | None:
         """Return a message that is kept, unless the disk has damaged it."""
