@@ -20,6 +20,7 @@ from hushcast_protocol.overlay.frames import Receipt
 from hushcast_protocol.overlay.keeper_frames import ShownKept
 from hushcast_protocol.overlay.profile import Root
 from hushcast_protocol.shards.assignment import shard_of_topic
+from hushcast_runtime.transports.base import TransportError
 
 LONG = 20 * EPOCH_SECONDS  # seconds of an epoch, so that looks end on their day
 
@@ -226,9 +227,26 @@ def serves(relay: Node, day: int, trunk: bytes) -> bool:
     return relay.daemon.overlay.shards.own_number(day) == shard_of_topic(trunk, 0, told.bits)
 
 
+def fails(node: Node, times: int) -> None:
+    """Have the first candidate lists that a daemon asks for not come."""
+    shards: Any = node.daemon.overlay.shards
+    candidates, left = shards.candidates, iter(range(times))
+
+    async def fail(*asked: Any) -> Any:
+        if next(left, None) is not None:
+            await trio.lowlevel.checkpoint()
+            raise TransportError("nobody answers")
+        return await candidates(*asked)
+
+    shards.candidates = fail
+
+
 @pytest.mark.slow
 async def test_on_a_cut_day_publishers_look_by_a_list_fetched_once_wherever_they_are_at_home() -> None:
-    """A client, and relays in the topic's shard and outside it: one list each, before the first look."""
+    """A client, and relays in the topic's shard and outside it: one list each, before the first look.
+
+    To the last of them the list does not come: its first looks ask for it, and nobody else until the next.
+    """
     async with kept_network(20, shard_size=10, clients=1, epoch=LONG, root=Root.HOST) as net:
         client, *_ = net.clients
         day = net.calendar.day(net.now)
@@ -238,6 +256,7 @@ async def test_on_a_cut_day_publishers_look_by_a_list_fetched_once_wherever_they
         near = [relay for relay in net.relays if serves(relay, day, trunk)]
         far = next(relay for relay in net.relays if relay not in near)
         publishers = [client, near[0], far]
+        fails(far, times=2)  # once for each of its two publications
         asked = {node: lists_asked(net, node) for node in publishers}
         origins = near[1:3]
         for relay in origins:
@@ -253,9 +272,13 @@ async def test_on_a_cut_day_publishers_look_by_a_list_fetched_once_wherever_they
         before = net.count("keepers_looked_at")
         await trio.sleep(NEWEST.earliest_look - 10)
         assert net.count("keepers_looked_at") == before
-        assert [len(asked[node]) for node in publishers] == [1, 1, 1]
+        assert [len(asked[node]) for node in publishers] == [1, 1, 2]
+        await until(lambda: len(asked[far]) == 3, NEWEST.latest_look + 60, "it asks for the list again")
+        assert far.count("keepers_looked_at") == 0, "no look asks keepers right after it fetched their list"
+        await until(lambda: far.count("keepers_looked_at") > 0, NEWEST.latest_look + 60, "and then looks")
+        assert net.now - asked[far][-1][0] > 1.0
         await until(lambda: any(has(one, lost) for one in keepers), NEWEST.latest_look + 60, "it is kept")
         await trio.sleep(NEWEST.latest_look + 60)
         assert [await records(node) for node in publishers] == [0, 0, 0]
         assert [node.count("publications_dropped_anew") for node in publishers] == [1, 0, 0]
-        assert {len(asked[node]) for node in publishers} == {1}
+        assert [len(asked[node]) for node in publishers] == [1, 1, 3]

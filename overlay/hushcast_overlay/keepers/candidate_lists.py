@@ -121,24 +121,32 @@ class CandidateLists:
             return len(self.held_places(day, trunk)) > 0
         return self.keeping.keepers > 0
 
-    async def published_places(self, day: int, trunk: bytes) -> dict[RelayId, Address]:
-        """Return the keepers of a trunk on an open day, and where, for a publisher; none if it is not known.
+    def published_places(self, day: int, trunk: bytes) -> dict[RelayId, Address] | None:
+        """Return the keepers of a trunk on an open day, and where, for a publisher, as far as it is known.
 
-        Of a day that is cut each daemon that publishes fetches the list of the topic's shard, whatever it
-        holds, and has it in memory until the day is over: so nobody is told whether it is at home there.
-        Raises as `places`.
+        `None` on a day that is cut where `fetch_published` has not brought the list yet.
         """
         if (told := self._cut(day)) is None:
             return self.held_places(day, trunk)
+        held = self._published.get((day, shard_of_topic(trunk, 0, told.bits)))
+        return self._located(held.draws, trunk) if held is not None and held.told == told else None
+
+    async def fetch_published(self, day: int, trunk: bytes) -> None:
+        """Have the list of the shard of a trunk on a day that is cut, for a publisher.
+
+        Each daemon that publishes fetches it, whatever it holds, and has it in memory until the day is over:
+        so nobody is told whether it is at home there. Raises as `places`.
+        """
+        if (told := self._cut(day)) is None:
+            return
         one = day, shard_of_topic(trunk, 0, told.bits)
         async with self._lock(one):
             held = self._published.get(one)
             if held is None or held.told != told:
-                held = _Held(told, KeeperDraws(await self._shards.candidates(told, one[1])))
-                self._published[one] = held
+                found = KeeperDraws(await self._shards.candidates(told, one[1]))
+                self._published[one] = _Held(told, found)
                 if len(self._published) > MAX_LISTS:
                     self._published.popitem(last=False)
-        return self._located(held.draws, trunk)
 
     async def audited_places(self, day: int, trunk: bytes) -> dict[RelayId, Address]:
         """Return the keepers of a trunk on a day gone by, and where, for an owner; none if it is not known.

@@ -3,7 +3,7 @@
 Three keepers drawn anew, each over a fresh circuit, for all of an epoch or of the day: the question names no
 message. Where one of them alone does not show it, two more may outvote that one. It is asked for every
 publication, and for every probe, whatever became of it. On a day that is cut an authority is asked first,
-once, who keeps in the topic's shard.
+once, who keeps in the topic's shard; a look that comes before the answer is left to the next one.
 """
 
 from __future__ import annotations
@@ -64,15 +64,20 @@ class KeptLooks:
 
     async def _fetch_ahead(self, day: int, trunk: bytes) -> None:
         await trio.sleep(self._env.uniform(0.0, self._shards.manner.earliest_look))
-        await self._keepers(day, trunk)
-
-    async def _keepers(self, day: int, trunk: bytes) -> Places:
-        """Return the keepers and where they are, none where nobody tells."""
         try:
-            return await self._lists.published_places(day, trunk)
+            await self._lists.fetch_published(day, trunk)
         except FAILURES as error:
             log.info("it is not known whom a look asks", reason=str(error))
-            return {}
+
+    def _keepers(self, message: Message) -> Places:
+        """Return the keepers and where they are; where nobody told yet none, and it is known by the next look.
+
+        A look that fetched the list itself would tie the two, and an authority need only fail once for that.
+        """
+        places = self._lists.published_places(message.day, message.tokens[0])
+        if places is None:
+            self.prepare(message)
+        return places or {}
 
     async def look(self, message: Message, since: float) -> Looked:
         """Ask keepers for what came in the epoch, or on the day if it was dropped in another one.
@@ -84,7 +89,7 @@ class KeptLooks:
         epoch = calendar.epoch(self._env.now())
         question = AskKept(message.day, trunk, epoch if calendar.epoch(since) == epoch else None)
         judged = epoch if epoch in windows(message.day) else last_epoch(message.day)
-        places = await self._keepers(message.day, trunk)
+        places = self._keepers(message)
         left = self._env.sample(list(places), len(places))
         manner = self._shards.manner
         asked, more = manner.keepers_asked, manner.keepers_asked_more
@@ -110,6 +115,11 @@ class KeptLooks:
 
     async def _pretend(self, message: Message, since: float) -> None:
         manner = self._shards.manner
-        await trio.sleep(self._env.uniform(manner.earliest_look, manner.latest_look))
-        self._pretended -= 1
-        await self.look(message, since)
+        looked, lapse = Looked(0, 0, False), self._shards.calendar.lapse(message.day)
+        try:
+            # Where nobody answers a publication is looked for again, until its day is over.
+            while not looked.shown + looked.missed and self._env.now() < lapse:
+                await trio.sleep(self._env.uniform(manner.earliest_look, manner.latest_look))
+                looked = await self.look(message, since)
+        finally:
+            self._pretended -= 1
