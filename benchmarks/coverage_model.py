@@ -117,7 +117,7 @@ def main() -> None:
     for bad in (0.1, 0.2):
         for part in (1.0, 0.2):
             for messages in (0, 100):
-                for probes in (2, 6, 12, 24, 48, 96):
+                for probes in (2, 6, 12, 18, 24, 48, 96):
                     row(given.runs, given.relays, bad, part, probes, messages, given.day)
 
 

@@ -32,7 +32,7 @@ class Rule(NamedTuple):
 
 
 LOOK = Rule(NEWEST.keepers_asked, NEWEST.keepers_asked + NEWEST.keepers_asked_more)
-RULES = (Rule(2, 2), Rule(2, 4), Rule(3, 3), LOOK, Rule(4, 4), Rule(MAX_KEEPERS, MAX_KEEPERS))
+RULES = (Rule(1, 1), Rule(2, 2), Rule(2, 4), Rule(3, 3), LOOK, Rule(4, 4), Rule(MAX_KEEPERS, MAX_KEEPERS))
 
 
 class Lost(NamedTuple):

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.overlay.ready_slots import NONE_READY, ReadyRule, ReadySlot, ReadySlots
 
 HOUR = 3600.0
@@ -25,7 +26,7 @@ DIAL = 3.0  # seconds of a first contact
 FRESH = -1.0  # the age of a connection that was dialled for the drop
 BINS = [FRESH + 0.5, *(minutes * 60.0 for minutes in (2, 5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 90, 120))]
 DROPS = 100
-PROBES = 1.0  # an hour
+PROBES = NEWEST.probes_a_day / 24  # an hour
 TAKEN = 2 * PROBES / HOUR  # slots a second that probes would take
 BOXES, RETURNS_A_DAY = 200, 2
 SETTINGS = (ReadyRule(2, 7200.0), ReadyRule(4, 7200.0), ReadyRule(8, 7200.0), ReadyRule(8))

@@ -33,6 +33,6 @@ class CoverageSection(Section, frozen=True, kw_only=True):
     probes_an_epoch: Annotated[int, msgspec.Meta(ge=0, le=MAX_PROBES_AN_EPOCH)] | None = None
     """Probes for each subscription; each is a message to all subscribers of its topic. 0: none.
 
-    Unless given, as the network has it: 24; 24 a day where what was published is kept; two a day where the
+    Unless given, as the network has it: 24; 18 a day where what was published is kept; two a day where the
     daemon runs a relay.
     """

@@ -26,7 +26,7 @@ def test_one_that_is_outvoted_saves_half_of_the_drops_anew(bad: float) -> None:
     assert lost(0.0, False, 1000, LOOK).contacts == 3
 
 
-@pytest.mark.parametrize("rule", [Rule(2, 2), Rule(3, 3)])
+@pytest.mark.parametrize("rule", [Rule(1, 1), Rule(2, 2), Rule(3, 3)])
 def test_where_all_have_to_show_it_as_many_as_are_asked_deceive(rule: Rule) -> None:
     lying = lost(0.2, True, 200_000, rule)
     assert lying.after_looks == pytest.approx(OF * 0.2 ** (2 + rule.most), rel=0.3)

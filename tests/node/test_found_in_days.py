@@ -1,4 +1,4 @@
-"""With 24 probes a day, where keepers are, relays that lose everything are found within days."""
+"""With 18 probes a day, where keepers are, relays that lose everything are found within days."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class KeptLooks:
             log.info("it is not known whom a look asks", reason=str(error))
 
     def _keepers(self, message: Message) -> Places:
-        """Return the keepers and where they are; where nobody told yet none, and it is known by the next look.
+        """Return the keepers, and where; none where nobody told yet, and then it is known by the next look.
 
         A look that fetched the list itself would tie the two, and an authority need only fail once for that.
         """

@@ -44,9 +44,13 @@ class Manner:
     # Probes
     probes_an_epoch: float = 24.0
     """Of a subscription where what is lost is lost for good: who loses messages is found within hours."""
-    probes_a_day: float = 24.0
+    probes_a_day: float = 18.0
     """Of a subscription where keepers have what is lost on the way: of a hundred relays nine of ten that lose
-    everything are found in some eight days, by half as many in sixteen (`benchmarks/coverage_model`)."""
+    everything are found in nine to eleven days, by two thirds as many in sixteen
+    (`benchmarks/coverage_model`).
+
+    Each is five first contacts: a client that publishes nothing opens at most 130 a day.
+    """
     probes_of_relays: float = 2.0
     """The same of a daemon that runs a relay, whoever keeps: rosters list when it is up, and who knows the
     topic sees when its probes come. Two name it within 60 days in none of 60 cases
