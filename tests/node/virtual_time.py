@@ -14,6 +14,7 @@ import trio
 import trio.testing
 from steps import run_in_short_steps
 
+from hushcast_testnet.simulations.clock_calls import sleep_by_calls
 from hushcast_testnet.simulations.overlay_simulation import rare_collections
 
 SCHEDULE = int(os.environ.get("HUSHCAST_SCHEDULE", "1"))
@@ -31,8 +32,9 @@ def run_in_virtual_time(
     before = internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING
     internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = random.Random(SCHEDULE), True
     try:
-        with rare_collections():
-            return run(*args, **options | {"clock": trio.testing.MockClock(autojump_threshold=quiet)})
+        clock = trio.testing.MockClock(autojump_threshold=quiet)
+        with rare_collections(), sleep_by_calls(clock):
+            return run(*args, **options | {"clock": clock})
     finally:
         internals._r, internals._ALLOW_DETERMINISTIC_SCHEDULING = before
 
