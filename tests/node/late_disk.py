@@ -21,6 +21,7 @@ class LateDisk(MemoryStore):
         self.version, self._records = before.version, before._records
         self._env = env
         self._waiting: list[Change] = []
+        self._written = trio.Event()
         self._committed = trio.Event()
         self.lost = 0
         """Changes that were written and never committed."""
@@ -33,6 +34,7 @@ class LateDisk(MemoryStore):
     async def run(self) -> None:
         try:
             while True:
+                await self._written.wait()
                 await trio.sleep(self._env.uniform(0.001, COMMITS_WITHIN))
                 self._commit()
         finally:  # it is killed
@@ -42,6 +44,7 @@ class LateDisk(MemoryStore):
     def _commit(self) -> None:
         super().write_soon(*self._waiting)
         self._waiting.clear()
+        self._written = trio.Event()
         self._committed.set()
         self._committed = trio.Event()
 
@@ -54,6 +57,8 @@ class LateDisk(MemoryStore):
 
     def write_soon(self, *changes: Change) -> None:
         self._waiting += changes
+        if self._waiting:
+            self._written.set()
 
     async def scan(
         self, kind: RecordKind, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
