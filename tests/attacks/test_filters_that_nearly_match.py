@@ -45,5 +45,5 @@ def test_what_branches_no_more_is_one_step_again() -> None:
     tree.remove("a/b/x/y")
     tree.remove("a/b")
     (only,) = tree._root.below.values()
-    assert only.levels == ["a", "b", "c", "d"]
+    assert only.levels == ("a", "b", "c", "d")
     assert tree.match("a/b/c/d") == [1]

@@ -9,7 +9,7 @@ filter, however long filters are and however late they turn out not to match.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from hushcast_protocol.base.budget import Budget
 
@@ -21,19 +21,24 @@ class _Node(Generic[T]):
 
     __slots__ = ("below", "here", "is_long", "levels", "named", "rest")
 
-    def __init__(self, levels: list[str]) -> None:
+    def __init__(self, levels: tuple[str, ...]) -> None:
         """`levels` lead here from the place before; the first names this place there."""
-        self.below: dict[str, _Node[T]] = {}
+        self.below: dict[str, _Node[T]] = _NOTHING_BELOW
         self.here: T | None = None
         self.rest: T | None = None
         """What goes on with `#`."""
         self.lead_by(levels)
 
-    def lead_by(self, levels: list[str]) -> None:
+    def put_below(self, node: _Node[T]) -> None:
+        if self.below is _NOTHING_BELOW:
+            self.below = {}
+        self.below[node.levels[0]] = node
+
+    def lead_by(self, levels: tuple[str, ...]) -> None:
         self.levels = levels
         self.is_long = len(levels) > 1
         """Whether more has to be looked at than the level by which it is found."""
-        self.named = [(number, level) for number, level in enumerate(levels) if number and level != "+"]
+        self.named = tuple(place for place in enumerate(levels) if place[0] and place[1] != "+")
         """Those behind the first that are no `+`, with where they are."""
 
     def is_led_to(self, topic: list[str], at: int) -> bool:
@@ -62,11 +67,15 @@ class _Node(Generic[T]):
                 below.gather(found, True, budget)
 
 
+_NOTHING_BELOW: dict[str, _Node[Any]] = {}
+"""What is below each place that nothing follows, as most: shared, and never written to."""
+
+
 class FilterTree(Generic[T]):
     """Values by topic filter, one each. Filters are valid ones, without `$share/GROUP/`."""
 
     def __init__(self) -> None:
-        self._root: _Node[T] = _Node([])
+        self._root: _Node[T] = _Node(())
         self._values: dict[str, T] = {}  # by filter, for who asks for one alone
 
     def get(self, wanted: str) -> T | None:
@@ -81,13 +90,15 @@ class FilterTree(Generic[T]):
         while at < len(levels):
             following = node.below.get(levels[at])
             if following is None:
-                following = node.below[levels[at]] = _Node(levels[at:])
+                following = _Node(tuple(levels[at:]))
+                node.put_below(following)
             common = _common(following.levels, levels, at)
             if common < len(following.levels):
                 between: _Node[T] = _Node(following.levels[:common])
                 following.lead_by(following.levels[common:])
-                between.below[following.levels[0]] = following
-                following = node.below[levels[at]] = between
+                between.put_below(following)
+                node.put_below(between)
+                following = between
             node, at = following, at + common
         if is_open:
             node.rest = value
@@ -110,7 +121,7 @@ class FilterTree(Generic[T]):
             del before.below[node.levels[0]]
             for only in node.below.values():  # there is one at most
                 only.lead_by(node.levels + only.levels)
-                before.below[only.levels[0]] = only
+                before.put_below(only)
 
     def match(self, topic: str) -> list[T]:
         """Return the values of all filters that match a topic name."""
@@ -198,7 +209,7 @@ def _parts(wanted: str) -> tuple[list[str], bool]:
     return (levels[:-1] if is_open else levels), is_open
 
 
-def _common(ours: list[str], others: list[str], at: int) -> int:
+def _common(ours: tuple[str, ...], others: list[str], at: int) -> int:
     """Return how many of our levels are those that others have from `at` on."""
     for number, level in enumerate(ours):
         if at + number == len(others) or others[at + number] != level:

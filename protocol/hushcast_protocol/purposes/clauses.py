@@ -19,7 +19,7 @@ from hushcast_protocol.purposes.purpose_names import Purpose, shown
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 
 
-class Clause(msgspec.Struct, frozen=True):
+class Clause(msgspec.Struct, frozen=True, gc=False):  # texts and sets of texts make no cycles
     """Purposes that an owner allows (`aip`) and prohibits (`pip`) for the topics that a filter matches.
 
     An owner has one for each filter. No purpose in `aip` means that nothing is allowed for these topics, also

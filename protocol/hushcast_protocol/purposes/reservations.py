@@ -39,10 +39,15 @@ class Reservations(ABC):
 
     def put(self, clause: Clause) -> None:
         """Keep a reservation in place of the owner's for the same filter, whether there is room or not."""
+        self._hold(clause)
+
+    def _hold(self, clause: Clause) -> tuple[str, str]:
+        """Return the key that it is kept by, for who keeps it in another place, too: it takes memory once."""
         key = (clause.owner, clause.filter)
         if key not in self._held:
             self._places.take(clause.owner)
         self._held[key] = clause
+        return key
 
     def has_room_for(self, owner: str, wanted: str) -> bool:
         """Tell whether an owner may reserve a filter: it has reserved it, or its share is not full."""
@@ -111,14 +116,14 @@ class ReservationTree(Reservations):
 
     def put(self, clause: Clause) -> None:
         """Keep a reservation."""
-        super().put(clause)
+        key = self._hold(clause)
         wanted = clause.filter
         for image in self._images(wanted):
             there = self._tree.get(image)
             if there is None:
                 there = {}
                 self._tree.put(image, there)
-            there[clause.owner, wanted] = clause if image == wanted else clause.under(image)
+            there[key] = clause if image == wanted else clause.under(image)
             self._changed(image)
 
     def remove(self, owner: str, wanted: str) -> bool:
