@@ -8,6 +8,7 @@ from collections.abc import Callable
 from hushcast_protocol.mqtt.client_turns import ClientTurns
 from hushcast_protocol.mqtt.codec import encode, encode_publish
 from hushcast_protocol.mqtt.connections import MqttConnection
+from hushcast_protocol.mqtt.fields import text
 from hushcast_protocol.mqtt.interfaces import OuterNetwork, UsageRules
 from hushcast_protocol.mqtt.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_LOOKED_AT, MAX_OFFERED, TURN_STEPS, MqttLimits
@@ -68,6 +69,7 @@ class MessageDelivery:
         if self.history.is_used:
             message = self.history.taken(message, None if sender is None else sender.user, now)
         plan = self._subscribers.plan_of(message)
+        message.written_topic = plan.written
         if plan.withheld:
             self.counts["withheld"] += plan.withheld
         ready: dict[tuple[int, bool, tuple[int, ...]], tuple[Publish, bytes]] = {}
@@ -215,9 +217,9 @@ class MessageDelivery:
 
     def finished(self, session: MqttSession, entry: PendingMessage, now: float) -> None:
         """Forget a message that its client acknowledged, and send what waited for that."""
-        self._archive.done(session, entry)
-        if entry.message is not None:
-            entry.message = None
+        if session.is_durable:
+            self._archive.done(session, entry)
+        entry.message = None
         if session.queue or session.resend or session.offered:
             self.pump(session, now)
 
@@ -320,8 +322,9 @@ class MessageDelivery:
         message = entry.message
         assert message is not None
         session.launch(entry)
-        # On disk before it is sent: after a crash it comes again under the same packet identifier.
-        self._archive.queued(session, entry, is_new)
+        if session.is_durable:
+            # On disk before it is sent: after a crash it comes again under the same packet identifier.
+            self._archive.queued(session, entry, is_new)
         self._send(session, link, entry, message, False, now)
 
     def _resend(self, session: MqttSession, link: MqttConnection, entry: PendingMessage, now: float) -> None:
@@ -356,7 +359,8 @@ class MessageDelivery:
             is_sent = link.publish(packet, self._mark(session))
         else:
             flags, payload = dup << 3 | entry.qos << 1 | entry.retain, message.payload
-            data = encode_publish(message.written_topic, payload, link.version, flags, entry.packet_id)
+            topic = message.written_topic = message.written_topic or text(message.topic)
+            data = encode_publish(topic, payload, link.version, flags, entry.packet_id)
             is_sent = link.publish_bytes(data, self._mark(session))
         if is_sent:
             self.counts["messages_sent"] += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from hushcast_protocol.mqtt.fields import text
 from hushcast_protocol.mqtt.limits import MAX_TOPIC, MESSAGE_OVERHEAD
 from hushcast_protocol.mqtt.packets import NONE, V5, Properties, Publish
 from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS
@@ -28,8 +27,8 @@ class MqttMessage:
     """
 
     __slots__ = (
-        *("_size", "_written", "expires", "number", "payload"),
-        *("properties", "qos", "records", "retain", "topic"),
+        *("_size", "expires", "number", "payload", "properties"),
+        *("qos", "records", "retain", "topic", "written_topic"),
     )
 
     def __init__(
@@ -51,18 +50,12 @@ class MqttMessage:
         self.number = 0
         self.records = 0
         self._size = 0  # not counted yet
-        self._written = b""  # not yet
+        self.written_topic = b""
+        """Its topic as packets have it, once that is known."""
 
     def under(self, topic: str) -> MqttMessage:
         """Return the same message under another topic."""
         return MqttMessage(topic, self.payload, self.qos, self.retain, self.properties, self.expires)
-
-    @property
-    def written_topic(self) -> bytes:
-        """Its topic as packets have it."""
-        if not self._written:
-            self._written = text(self.topic)
-        return self._written
 
     @property
     def size(self) -> int:

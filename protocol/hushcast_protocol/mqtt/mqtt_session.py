@@ -80,8 +80,8 @@ class PendingMessage:
         self.order = order
         self.packet_id = 0
         self.state = DeliveryState.WAITING
-        self.size = 0
-        """Bytes that it counts among those under way."""
+        self.size = 0 if message is None else message.size
+        """Bytes that it counts among those that wait, or are under way."""
         self.flying = False
         """Whether it counts against the receive maximum of this connection."""
 
@@ -189,7 +189,6 @@ class MqttSession:
             entry.state = DeliveryState.SENT
             self.inflight[entry.packet_id] = entry
         entry.flying = True
-        entry.size = entry.message.size if entry.message is not None else 0
         self.flying += 1
         self.flying_bytes += entry.size
 
@@ -228,7 +227,7 @@ class MqttSession:
         entry.state = DeliveryState.RELEASED
         if entry.flying:
             self.flying_bytes -= entry.size
-            entry.size = 0
+        entry.size = 0
         return entry
 
     def completed(self, packet_id: int) -> PendingMessage | None:

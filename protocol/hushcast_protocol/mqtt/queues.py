@@ -42,26 +42,28 @@ class Queues:
     def put(self, session: MqttSession, entry: PendingMessage, now: float) -> None:
         """Queue a new message behind those that wait, if there is room."""
         assert entry.message is not None, "what waits has a body"
-        size, limits = entry.message.size, self._limits
+        size, limits = entry.size, self._limits
         # The oldest goes: who comes back wants to know how things are now.
         while session.queue and (
             len(session.queue) >= limits.queue or session.queue_bytes + size > limits.queue_bytes
         ):
             self._drop_oldest(session, RefusalCause.QUEUE, now)
-        if not self._make_room(session, size, now):
+        if not self._held.may_take(session.user, size) and not self._make_room(session, size, now):
             self._note(session, RefusalCause.HELD, entry.message, now)
             return
         session.queue.append(entry)
         if len(session.queue) == 1:
             self._waiting.setdefault(session.user, set()).add(session)
-        self._grew(session, size)
-        self._archive.queued(session, entry, True)
+        session.queue_bytes += size
+        self._held.take(session.user, size)
+        if session.is_durable:
+            self._archive.queued(session, entry, True)
 
     def take_first(self, session: MqttSession) -> tuple[PendingMessage, MqttMessage]:
         """Take the oldest out of a queue, and return it with its message; the disk has it still."""
         first = session.queue.popleft()
         assert first.message is not None, "what waits has a body"
-        self._shrank(session, first.message.size)
+        self._shrank(session, first.size)
         return first, first.message
 
     def take_out(self, session: MqttSession, is_meant: Callable[[MqttMessage], bool]) -> list[PendingMessage]:
@@ -92,7 +94,8 @@ class Queues:
         """Count what came from disk."""
         if session.queue:
             self._waiting.setdefault(session.user, set()).add(session)
-            self._grew(session, sum(one.message.size for one in session.queue if one.message is not None))
+            session.queue_bytes = sum(one.size for one in session.queue)
+            self._held.take(session.user, session.queue_bytes)
 
     def forget(self, session: MqttSession, entry: PendingMessage, count: str) -> None:
         """Delete an entry that was taken out from disk, and count why."""
@@ -136,10 +139,6 @@ class Queues:
 
     def _note(self, session: MqttSession, cause: RefusalCause, message: MqttMessage, now: float) -> None:
         self._refusals.note(cause, now, session.user, session.client_id, message.topic)
-
-    def _grew(self, session: MqttSession, size: int) -> None:
-        session.queue_bytes += size
-        self._held.take(session.user, size)
 
     def _shrank(self, session: MqttSession, size: int) -> None:
         session.queue_bytes -= size
