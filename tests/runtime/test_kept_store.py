@@ -13,6 +13,7 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.processes.keeping_section import MIN_ROOM, KeepingSection
+from hushcast_runtime.storage import kept_store
 from hushcast_runtime.storage.kept_store import PAGE, READ_AT_ONCE, KeptStore
 from hushcast_runtime.storage.store import Change, MemoryStore
 from hushcast_runtime.tracing import NoTracer
@@ -113,6 +114,24 @@ async def test_days_that_are_over_go_and_with_them_what_is_damaged() -> None:
     for kind in ("kept", "kept-message"):
         assert not await keeper.store.scan(kind)  # type: ignore[arg-type]
     assert not other.kept.size
+
+
+async def test_what_gives_way_while_its_day_is_forgotten_is_forgotten_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kept_store, "FORGOTTEN_AT_ONCE", 1)
+    keeper = Keeper()
+    for number in range(2 * MIN_ROOM // 3 // PADDED_SIZES[4]):
+        await keeper.put(1, (number % 8).to_bytes(16, "big"), size=4)
+    before = keeper.counters["messages_kept_gave_way"]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(keeper.kept.lapse, 2)
+        for number in range(60):
+            await keeper.put(2, (number % 8).to_bytes(16, "big"), size=4)
+            if number % 6 == 0:
+                await trio.lowlevel.checkpoint()
+    assert keeper.counters["messages_kept_gave_way"] > before
+    assert not await keeper.store.scan("kept", (1).to_bytes(8, "big"))  # type: ignore[arg-type]
 
 
 async def test_what_an_operator_makes_smaller_gives_way_at_the_next_start() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import msgspec
@@ -22,7 +22,7 @@ from hushcast_protocol.content.kept_shares import (
 from hushcast_protocol.content.messages import MAX_BODY, Message, check_message
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, Records, record_reader
+from hushcast_runtime.storage.store import Change, Records, Store, record_reader
 
 PAGE = 512 * 1024  # bytes of messages after which the next are left to another question
 READ_AT_ONCE = 15  # messages read at once: of the largest, 4 MiB
@@ -164,21 +164,31 @@ class KeptStore:
 
     async def lapse(self, first: int) -> None:
         """Forget the days before one, some messages at a time; whoever calls is certain of the time."""
-        count = 0
-        for name in self._shares.before(first):
-            for message in self._shares.ids(name):
-                if self._shares.find(name, message) is None:
-                    continue  # it gave way since the last step
-                entry = self._shares.remove(name, message)
-                self._store.write_soon(*self._gone(name, message, entry.size))
-                count += 1
-                if count % FORGOTTEN_AT_ONCE == 0:
-                    await trio.lowlevel.checkpoint()
-        await self._forget_strays(first)
+        await forget_days(first, self._shares, self._gone, self._store, _MESSAGE)
 
-    async def _forget_strays(self, first: int) -> None:
-        """Forget messages of days gone by of which nothing else is left: what was known was damaged."""
-        async for key, value in Records(self._store, _MESSAGE, at_once=1):
-            if day_of_trunk(key) >= first:
-                return
-            self._store.write_soon(Change(_MESSAGE, key, None, len(value)))
+
+async def forget_days(
+    first: int,
+    shares: KeptShares,
+    gone: Callable[[bytes, bytes, int], Iterable[Change]],
+    store: Store,
+    messages: RecordKind,
+) -> None:
+    """Forget what is kept of days before one, some messages at a time, while others may give way.
+
+    `gone` returns what it changes in the store that a message of a trunk's day, of so many bytes, is not kept
+    any more. What is left of `messages` of those days is of some of which what was known was damaged.
+    """
+    count = 0
+    for name in shares.before(first):
+        for message in shares.ids(name):
+            if shares.find(name, message) is None:
+                continue  # it gave way since the last step
+            store.write_soon(*gone(name, message, shares.remove(name, message).size))
+            count += 1
+            if count % FORGOTTEN_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+    async for key, value in Records(store, messages, at_once=1):
+        if day_of_trunk(key) >= first:
+            return
+        store.write_soon(Change(messages, key, None, len(value)))

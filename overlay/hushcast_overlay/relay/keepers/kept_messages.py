@@ -38,13 +38,13 @@ from hushcast_protocol.overlay.keeper_frames import (
 )
 from hushcast_protocol.overlay.kept_answers import windows
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.kept_store import forget_days
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, Records, record_reader
+from hushcast_runtime.storage.store import Change, record_reader
 from hushcast_runtime.transports.base import TransportError
 
 MAX_GAVE_WAY = 16_384  # trunks' days with a count of what gave way; 2 MB. All others of a day share one
 TAKEN_AT_ONCE = 32  # messages that one step takes: 10 ms of a processor, the largest ones
-FORGOTTEN_AT_ONCE = 1024  # messages that one step forgets: some 5 ms
 
 _ENTRY = RecordKind(
     "kept",
@@ -196,25 +196,10 @@ class KeptMessages:
     async def lapse(self) -> None:
         """Forget the days that are over for long enough; whoever calls is certain of the time."""
         first = max(0, self._calendar.open_days(self._env.now()).start - self._lists.keeping.days)
-        count = 0
-        for name in self._shares.before(first):
-            for message in self._shares.ids(name):
-                entry = self._shares.remove(name, message)
-                self._store.write_soon(*_gone(name, message, entry.size))
-                count += 1
-                if count % FORGOTTEN_AT_ONCE == 0:
-                    await trio.lowlevel.checkpoint()
+        await forget_days(first, self._shares, _gone, self._store, _BODY)
         for name in [name for name in self._gave_way if day_of_trunk(name) < first]:
             del self._gave_way[name]
             self._store.write_soon(Change(_GAVE_WAY, name, None))
-        await self._forget_strays(first)
-
-    async def _forget_strays(self, first: int) -> None:
-        """Forget bodies of days gone by of which nothing else is left: what was known of them was damaged."""
-        async for key, body in Records(self._store, _BODY, at_once=1):
-            if day_of_trunk(key) >= first:
-                return
-            self._store.write_soon(Change(_BODY, key, None, len(body)))
 
 
 def _parts(key: bytes) -> tuple[bytes, bytes]:
