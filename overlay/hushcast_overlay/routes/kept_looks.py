@@ -47,6 +47,7 @@ class KeptLooks:
         self._counters = context.counters
         self._spawn = context.spawn
         self._pretended = 0
+        self._awaited: set[tuple[int, bytes]] = set()  # days and trunks whose keepers are asked for
 
     def can_look(self, message: Message, width: int) -> bool:
         """Tell whether the keepers can be known, and keep it all: of a wide topic each shard has its own."""
@@ -59,8 +60,10 @@ class KeptLooks:
 
         At a moment of its own: an authority that is asked right before a look would tie the two.
         """
-        if self._shards.is_cut(message.day):
-            self._spawn(self._fetch_ahead, message.day, message.tokens[0])
+        wanted = message.day, message.tokens[0]
+        if self._shards.is_cut(message.day) and wanted not in self._awaited:
+            self._awaited.add(wanted)
+            self._spawn(self._fetch_ahead, *wanted)
 
     async def _fetch_ahead(self, day: int, trunk: bytes) -> None:
         await trio.sleep(self._env.uniform(0.0, self._shards.manner.earliest_look))
@@ -68,16 +71,18 @@ class KeptLooks:
             await self._lists.fetch_published(day, trunk)
         except FAILURES as error:
             log.info("it is not known whom a look asks", reason=str(error))
+        finally:
+            self._awaited.discard((day, trunk))
 
-    def _keepers(self, message: Message) -> Places:
-        """Return the keepers, and where; none where nobody told yet, and then it is known by the next look.
+    def _keepers(self, message: Message) -> Places | None:
+        """Return the keepers, and where; `None` where nobody told yet, and then the next look knows it.
 
         A look that fetched the list itself would tie the two, and an authority need only fail once for that.
         """
         places = self._lists.published_places(message.day, message.tokens[0])
         if places is None:
             self.prepare(message)
-        return places or {}
+        return places
 
     async def look(self, message: Message, since: float) -> Looked:
         """Ask keepers for what came in the epoch, or on the day if it was dropped in another one.
@@ -89,7 +94,7 @@ class KeptLooks:
         epoch = calendar.epoch(self._env.now())
         question = AskKept(message.day, trunk, epoch if calendar.epoch(since) == epoch else None)
         judged = epoch if epoch in windows(message.day) else last_epoch(message.day)
-        places = self._keepers(message)
+        places = self._keepers(message) or {}
         left = self._env.sample(list(places), len(places))
         manner = self._shards.manner
         asked, more = manner.keepers_asked, manner.keepers_asked_more
@@ -114,12 +119,10 @@ class KeptLooks:
             self._spawn(self._pretend, message, self._env.now())
 
     async def _pretend(self, message: Message, since: float) -> None:
-        manner = self._shards.manner
-        looked, lapse = Looked(0, 0, False), self._shards.calendar.lapse(message.day)
-        try:
-            # Where nobody answers a publication is looked for again, until its day is over.
-            while not looked.shown + looked.missed and self._env.now() < lapse:
-                await trio.sleep(self._env.uniform(manner.earliest_look, manner.latest_look))
-                looked = await self.look(message, since)
-        finally:
-            self._pretended -= 1
+        manner, lapse = self._shards.manner, self._shards.calendar.lapse(message.day)
+        places: Places | None = None
+        while places is None and self._env.now() < lapse:  # as long as a publication waits for its first look
+            await trio.sleep(self._env.uniform(manner.earliest_look, manner.latest_look))
+            places = self._keepers(message)
+        self._pretended -= 1
+        await self.look(message, since)
