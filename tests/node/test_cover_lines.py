@@ -12,6 +12,7 @@ from small_network import SmallNetwork
 
 from hushcast_overlay.routes.cover.cover_rounds import CoverRounds
 from hushcast_protocol.overlay.frame_directions import decode_receipt
+from hushcast_runtime.environment import Environment
 from hushcast_testnet.cover.covered_network import LetterSight
 from hushcast_testnet.cover.line_watcher import told_apart
 
@@ -63,6 +64,21 @@ def sums(seen: list[LetterSight]) -> set[tuple[int, int]]:
     }
 
 
+async def woken(author: CoveredNode, monkeypatch: pytest.MonkeyPatch) -> set[float]:
+    """How many seconds before its moment of a round an author wakes."""
+    sleep_until, asked = Environment.sleep_until, list[float]()
+
+    async def slept(env: Any, moment: float) -> None:
+        if env is author.rounds._env:
+            asked.append(moment)
+        await sleep_until(env, moment)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Environment, "sleep_until", slept)
+        await trio.sleep(2 * ROUND)
+    return {round((author.rounds._phase - moment) % ROUND, 3) for moment in asked}
+
+
 @pytest.mark.slow
 async def test_a_round_that_publishes_is_a_round_that_does_not_and_planted_faults_are_found(
     monkeypatch: pytest.MonkeyPatch,
@@ -80,6 +96,7 @@ async def test_a_round_that_publishes_is_a_round_that_does_not_and_planted_fault
             await channel.aclose()
 
     async with covered_network() as (net, author):
+        assert any(0 < ahead < 0.1 for ahead in await woken(author, monkeypatch)), "not from a long sleep"
         idle = await sights(net, author, ROUNDS)
         busy = await publishing_rounds(net, author)
         assert {one.round for one in idle} == {one.round for one in busy} == set(range(ROUNDS))
