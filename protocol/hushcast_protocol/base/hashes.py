@@ -33,6 +33,7 @@ class Domain(bytes, Enum):
     HASHED_TOPIC = b"hc.hashed-topic"
     AUTHOR = b"hc.author"
     RESEAL = b"hc.reseal"
+    PART_KEY = b"hc.part-key"
     FINGERPRINT = b"hc.fingerprint"
     ROSTER = b"hc.roster"
     TRANSCRIPT = b"hc.transcript"

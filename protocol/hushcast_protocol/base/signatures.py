@@ -23,6 +23,7 @@ class SignaturePurpose(bytes, Enum):
     HANDOVER = b"hushcast handover 1\x00"
     HOST_CARD = b"hushcast host card 1\x00"
     AUTHOR = b"hushcast author 1\x00"
+    PART = b"hushcast part 1\x00"
     BROKER_TREE = b"hushcast broker tree 1\x00"
     CENTRAL_WIRE = b"hushcast central wire 1\x00"
     CHARTER = b"hushcast charter 1\x00"

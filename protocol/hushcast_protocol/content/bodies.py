@@ -1,9 +1,10 @@
 """Bodies: the plaintext inside a message's seal: payload, attributes, perhaps an author; in five sizes.
 
 A *reseal* is a message that nobody took on its day, sealed for a later one: it says which id it had first, so
-that who gets both shows one. The encoding is canonical: one content has one plaintext, and one body under a
-nonce; padding is zero and minimal. So a reader who can open a signed body cannot make another body that
-carries the same signature. Probes, which nobody signs, are padded to any of the sizes.
+that who gets both shows one. A *part* has a piece of another message inside. The encoding is canonical: one
+content has one plaintext, and one body under a nonce; padding is zero and minimal. So a reader who can open a
+signed body cannot make another body that carries the same signature. Probes, which nobody signs, are padded
+to any of the sizes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD, PADDED_SIZES
 
 MAX_VALUES = 4096  # bytes of a message's attributes; eight of the longest take about 900
 
-_MESSAGE, _PROBE, _RESEAL = 1, 2, 3  # the first byte inside the seal
+_MESSAGE, _PROBE, _RESEAL, _PART = 1, 2, 3, 4  # the first byte inside the seal
 _KEY, _SIGNATURE = 32, 64  # bytes of an author's; in the place of a key, a reseal has its first id
 _NOBODY = bytes(_KEY + _SIGNATURE)
 _LENGTHS = 7  # bytes: kind, length of the payload, length of the attributes
@@ -49,6 +50,8 @@ class Content:
     """It is for the daemons of subscribers alone (`coverage`, `digests`), never for an application."""
     first_id: bytes | None = field(default=None, repr=False)
     """Of a reseal: the id that the message had when it was sealed first, on an earlier day."""
+    part_proof: bytes | None = field(default=None, repr=False)
+    """Of a part: the key of its message's parts and the signature (96 bytes), which `parts` checks."""
 
 
 def fingerprint(author: bytes) -> str:
@@ -68,11 +71,13 @@ def compose(
     """Seal content under the topic's key for `day`, padded, with an empty trail.
 
     Payload and attributes have 256 KiB at most together, else `Refusal`. With the seed of an author the
-    content is signed; without one, nothing in it tells who wrote it. Probes and reseals have no author.
+    content is signed; without one, nothing in it tells who wrote it. Probes, reseals and parts have no
+    author.
     Probes may be padded to a `size` of `PADDED_SIZES` that holds them; else `ValueError`.
     """
-    if author is not None and (content.probe or content.first_id):
-        raise ValueError("neither a probe nor a reseal is signed")
+    kind = _kind(content)
+    if author is not None and kind != _MESSAGE:
+        raise ValueError("none but a message is signed")
     values = packed_values(content.values)
     inner = values + content.payload
     if len(inner) > MAX_PAYLOAD or len(values) > MAX_VALUES:
@@ -87,7 +92,8 @@ def compose(
         proof = author.public() + signature(author, SignaturePurpose.AUTHOR, signed)
     elif content.first_id is not None:
         proof = content.first_id + bytes(_SIGNATURE)
-    kind = _RESEAL if content.first_id is not None else _PROBE if content.probe else _MESSAGE
+    elif content.part_proof is not None:
+        proof = content.part_proof
     lengths = bytes([kind]) + len(content.payload).to_bytes(4, "big") + len(values).to_bytes(2, "big")
     plain = lengths + proof + inner.ljust(size, b"\x00")
     sealed = nonce + aead_seal(plain, _associated(day), nonce, _body_key(key))
@@ -101,7 +107,7 @@ def open_body(key: TopicKey, message: Message) -> Content:
         plain = aead_open(sealed, _associated(message.day), nonce, _body_key(key))
     except (CryptoError, ValueError):
         raise AuthenticationError("a message's body is not sealed under the topic's key") from None
-    if len(plain) < HEADER or plain[0] not in (_MESSAGE, _PROBE, _RESEAL):
+    if len(plain) < HEADER or plain[0] not in (_MESSAGE, _PROBE, _RESEAL, _PART):
         raise DecodeError("a message's body is of an unknown kind")
     payload_size = int.from_bytes(plain[1:5], "big")
     values_size = int.from_bytes(plain[5:_LENGTHS], "big")
@@ -114,11 +120,15 @@ def open_body(key: TopicKey, message: Message) -> Content:
         raise DecodeError("a message's body is not padded as it must be")
     proof, values = plain[_LENGTHS:HEADER], plain[HEADER : HEADER + values_size]
     payload = plain[HEADER + values_size : end]
-    author = first_id = None
+    author = first_id = part_proof = None
     if plain[0] == _RESEAL:
         first_id = proof[:_KEY]
         if any(proof[_KEY:]):
             raise DecodeError("a message that was sealed anew is signed")
+    elif plain[0] == _PART:
+        part_proof = proof
+        if values:
+            raise DecodeError("a part has attributes of its own")
     elif proof != _NOBODY:
         if plain[0] != _MESSAGE:
             raise DecodeError("a probe is signed")
@@ -126,7 +136,7 @@ def open_body(key: TopicKey, message: Message) -> Content:
         signed = _signed(key, message.day, nonce, values, payload)
         check(author, SignaturePurpose.AUTHOR, signed, proof[_KEY:])
     decoded = _decode_values(values) if values else {}
-    return Content(payload, decoded, author, plain[0] == _PROBE, first_id)
+    return Content(payload, decoded, author, plain[0] == _PROBE, first_id, part_proof)
 
 
 def reseal_label(first_id: bytes, content: Content) -> bytes:
@@ -146,6 +156,12 @@ def _signed(key: TopicKey, day: int, nonce: bytes, values: bytes, payload: bytes
     # Bound to topic, day and this seal: a signature cannot be moved to another message. All other sealed
     # fields (kind, lengths, padding) follow from the signed ones: the same signature means the same id.
     return digest(Domain.AUTHOR, day.to_bytes(8, "big"), nonce, values, payload, key=key.reveal())
+
+
+def _kind(content: Content) -> int:
+    if content.part_proof is not None:
+        return _PART
+    return _RESEAL if content.first_id is not None else _PROBE if content.probe else _MESSAGE
 
 
 def _padded(size: int) -> int:
