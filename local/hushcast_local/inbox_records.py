@@ -31,7 +31,14 @@ PROGRESS = RecordKind(
     holds="up to where messages were shown, acknowledged, removed",
     lifetime="until unsubscribed",
 )
-KINDS = MESSAGE, SEEN, PROGRESS
+PART = RecordKind(
+    "inbox-part",
+    StateOwner.DAEMON,
+    holds="parts of messages, sealed, whose rest has not come",
+    lifetime="until the rest has, or the message's day is 14 days over",
+    bound="2,600 of a subscription",
+)
+KINDS = MESSAGE, SEEN, PROGRESS, PART
 SCAN = 15  # messages read at once; the largest have 256 KiB
 STEP = 1024  # other records read or deleted at once, some 3 ms: others go on in between
 _BEHIND = b"\xff" * 64  # after a subscription's name: behind all its keys, whose ends have 32 bytes at most

@@ -62,7 +62,7 @@ class Subscriber:
         held = [self._made(*one) for one in await kept(self._store)]
         await erase_others(self._store, {subscription.name for subscription in held})
         for subscription in held:
-            await subscription.inbox.load()
+            await subscription.load()
         routes = await self._carrier.resume(held)
         for subscription in held:
             subscription.route = routes[subscription.name]
@@ -190,5 +190,5 @@ class Subscriber:
         while True:
             # Where they were kept messages may come once again for so many days.
             first = self._calendar.day(self._env.now() - self._calendar.grace) - MAX_DAYS_KEPT
-            await subscription.inbox.lapse(first)
+            await subscription.lapse(first)
             await trio.sleep(self._calendar.lead * self._env.uniform(0.5, 1.0))

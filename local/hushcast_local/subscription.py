@@ -14,12 +14,14 @@ from hushcast_local.inbox_records import NAME_SIZE
 from hushcast_local.recent_messages import RecentMessages
 from hushcast_local.subscription_start import SubscriptionStart
 from hushcast_local.topic_keys import TopicKeys
+from hushcast_local.waiting_parts import WaitingParts
 from hushcast_protocol.base import ground_truth, observations
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content, open_body
-from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.messages import Message, check_message
+from hushcast_protocol.content.parts import read_part
 from hushcast_protocol.content.predicates import parse_where, write_where
 from hushcast_protocol.content.reports import REPORTED_WITHIN, decode_report, missed
 from hushcast_protocol.content.topics import Interest, check_values, parse_topic, write_link
@@ -60,6 +62,7 @@ class LocalSubscription:
         """Why the network does not take it, for people."""
         self.inbox = inbox
         self.recent = RecentMessages()
+        self._parts = WaitingParts(name, inbox, context.env, context.store)
         self.scope = trio.CancelScope()
         self._keys = keys
         self._env = context.env
@@ -86,6 +89,16 @@ class LocalSubscription:
     def since(self) -> int | None:
         """The first day of which all that was published is wanted; `None`: no day before it began."""
         return self.beginning.since
+
+    async def load(self) -> None:
+        """Read back what was kept before a restart."""
+        await self.inbox.load()
+        await self._parts.load()
+
+    async def lapse(self, before_day: int) -> None:
+        """Forget what is of past days, if the time is certain."""
+        await self.inbox.lapse(before_day)
+        self._parts.lapse(before_day)
 
     async def tokens(self, day: int) -> Tokens:
         """Return the tokens by which the carrier routes it on a day."""
@@ -121,11 +134,14 @@ class LocalSubscription:
             return
         try:
             content = open_body(key, message)
-            check_values(topic, content.values)
+            check_values(topic, {} if content.part_proof else content.values)
         except (AuthenticationError, DecodeError):
             self._counters.add("messages_not_ours")
             return
         self._tracer.observe(observations.Delivered(message.id, message.tokens, len(message.body)))
+        if content.part_proof is not None:
+            await self._take_part(message, content)
+            return
         if content.probe:
             if self.inbox.pass_over(message.id, message.day):
                 self._take_report(content)
@@ -140,6 +156,42 @@ class LocalSubscription:
             return
         if self.inbox.put(message.id, message.day, content, self.beginning.past_day(message.day)):
             self._tracer.tell(ground_truth.Delivered(topic.name, message.id))
+
+    async def _take_part(self, message: Message, content: Content) -> None:
+        """Take a part; with the last one the whole comes, and what it is judged by is the whole's.
+
+        Reports name neither: nobody could say of a part which condition it meets.
+        """
+        try:
+            part = read_part(content, message.day)
+        except (AuthenticationError, DecodeError):
+            self._counters.add("messages_not_ours")
+            return
+        whole = await self._parts.take(part, message)
+        if whole is None:
+            return
+        topic = self.interest.topic
+        key = await self._keys.of_bodies(topic, whole.day)
+        if not self._parts.holds(part):
+            return  # another copy of the last part was quicker
+        # From here to the end without a wait: what is kept of it goes in the commit that shows it.
+        self._parts.end(part.whole)
+        self.inbox.pass_over(message.id, message.day)
+        try:
+            check_message(whole)
+            found = open_body(key, whole)
+            check_values(topic, found.values)
+            if found.probe or found.part_proof is not None:
+                raise DecodeError("what came in parts is no message")
+        except (AuthenticationError, DecodeError):
+            self._counters.add("messages_not_ours")
+            return
+        if not self.interest.predicate.matches(found.values):
+            if self.inbox.pass_over(whole.id, whole.day):
+                self._counters.add("messages_excess")
+            return
+        if self.inbox.put(whole.id, whole.day, found, self.beginning.past_day(whole.day)):
+            self._tracer.tell(ground_truth.Delivered(topic.name, whole.id))
 
     def _take_report(self, content: Content) -> None:
         """Find messages that the sender of a probe received and this subscription did not."""
