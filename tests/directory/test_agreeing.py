@@ -153,6 +153,11 @@ async def test_one_that_others_look_for_elsewhere_says_so() -> None:
 
 # Settings
 
+AGREED = """members = [{key = "KEY", address = "127.0.0.1:1"}]
+[authorities.next]
+quorum = 1
+members = [{key = "KEY", address = "127.0.0.1:1"}]
+"""
 BEGIN, NAMED = 'state = "/s"\n', '[network]\nname = "n"\n'
 NEXT = '\n[authorities.next]\nquorum = 1\n[[authorities.next.members]]\nkey = "{}"\naddress = "127.0.0.1:1"\n'
 
@@ -271,6 +276,11 @@ async def test_settings_that_do_not_hold_say_what_is_wrong() -> None:
             written(*members, quorum=quorum)
     with pytest.raises(UsageError, match=r"admission\.growth: without newcomers all who come are seated"):
         written(*keys, more="\n[authorities.admission]\ngrowth = 20\n")
+    for more in ("", "next."):
+        short = f"{BEGIN}transport = 'tcp'\n{NAMED}epoch_seconds = 600\n[authorities]\nquorum = 1\n{AGREED}"
+        text = f"{short}[authorities.{more}cover]\nround = 601\n"
+        with pytest.raises(UsageError, match=rf"authorities\.{more}cover\.round: a round is no longer"):
+            parse_settings(text.replace("KEY", keys[0]).encode(), "file", DirectorySettings)
     listed = f'[authorities]\nquorum = 1\nmembers = [{{key = "{keys[0]}", address = "127.0.0.1:1"}}]'
     with pytest.raises(UsageError, match="onion"):
         parse_settings(f"{BEGIN}{NAMED}{listed}".encode(), "file", DirectorySettings)

@@ -179,5 +179,8 @@ class DirectorySettings(ExaminedSettings, frozen=True, kw_only=True):
         if section is None:
             return None
         coming, profile = section.next, self.network.profile
+        for key, one in (("authorities", section), ("authorities.next", coming)):
+            if one is not None and one.cover.round > self.network.epoch_seconds:
+                raise UsageError(f"{key}.cover.round: a round is no longer than network.epoch_seconds")
         following = None if coming is None else coming.agreed("authorities.next", self.transport, profile)
         return section.agreed("authorities", self.transport, profile), following
