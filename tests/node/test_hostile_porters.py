@@ -149,7 +149,7 @@ async def test_a_porter_that_serves_nothing_counts_as_away_and_is_left(
 async def test_a_porter_that_loses_letters_is_left_then_a_pair_and_until_then_no_message_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cover_chain, "CHANGED_AFTER", 3 * DAY)
+    monkeypatch.setattr(cover_chain, "CHANGED_AFTER", 2 * DAY)
     monkeypatch.setattr(loss_judge, "ALARM", 3.0)
     monkeypatch.setattr(porter_queue, "below", lambda *_: 1)
     async with covered_network() as (net, author):
@@ -173,7 +173,7 @@ async def test_a_porter_that_loses_letters_is_left_then_a_pair_and_until_then_no
         await trio.sleep(4 * ROUND)
         assert "no message goes" in author.told["problem"], "a restart does not have it forget"
         assert author.told["waiting"] == 1
-        await until(lambda: author.chain.porter != after.porter, 3 * DAY, "in time")
+        await until(lambda: author.chain.porter != after.porter, 2 * DAY, "in time")
         await author.begun()
         await author.publish(b"n")
         await until(lambda: author.told["waiting"] == 0, 10 * ROUND, "messages go again")
