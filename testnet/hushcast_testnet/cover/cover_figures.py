@@ -25,7 +25,6 @@ _TRIALS = 40
 _OF_A_PORTER = 20  # lines that a second compares
 # A porter that loses letters needs this many messages, or names no more authors before they leave it.
 _WANTED, _NAMED_BY_LOSSES = 150, 0.05
-_AUTHORS = 60  # that it tries
 # Shares of rounds that it loses, and messages a day; of the second it needs as many as are wanted.
 _LOSSES = (
     *((0.04, 12), (0.059, 4), (0.059, 12), (0.08, 12)),
@@ -130,7 +129,7 @@ def _losing(scene: CollusionScene) -> Iterator[CoverFigure]:
 
 
 def _losing_of(scene: CollusionScene, lost: float, often: int, how: PorterLoss) -> CoverFigure:
-    found = losing_outcome(scene.users, lost, often, _AUTHORS, how, scene.seed)
+    found = losing_outcome(scene.users, lost, often, scene.draws, how, scene.seed)
     name = f"authors of {often} messages a day named by a porter that {how.value} {lost:.1%} of rounds"
     most = 1 if found.needed >= _WANTED else _NAMED_BY_LOSSES
     return CoverFigure(f"{name}, by {found.needed} messages", found.named, 0, most)
