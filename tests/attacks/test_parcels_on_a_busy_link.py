@@ -34,11 +34,12 @@ from hushcast_runtime.transports.memory import MemoryNetwork
 draw = simulated_environment("busy link").randomness
 US, OTHER, NETWORK = Seed(b"u" * 32), Seed(b"o" * 32), b"n" * 32
 LARGE = 128 * 1024  # bytes of a parcel
+BODY = 1167  # bytes of a message
 BUSY = 3 * MAX_REQUESTS  # messages; the first third is on the wire, whose other end does not read
 
 
 def message(number: int) -> Message:
-    return Message(number.to_bytes(32, "big"), 7, (b"t" * 16,), bytes(TRAIL_SIZE), bytes(1167))
+    return Message(number.to_bytes(32, "big"), 7, (b"t" * 16,), bytes(TRAIL_SIZE), bytes(BODY))
 
 
 @asynccontextmanager
@@ -71,7 +72,7 @@ async def session() -> AsyncIterator[tuple[Session, Channel[OverlayFrame]]]:
 
 async def test_messages_that_wait_to_be_written_are_no_unread_answers() -> None:
     async with session() as (busy, other):
-        busy.forward(SpooledMessage(b"", message(number)) for number in range(BUSY))
+        busy.forward(SpooledMessage(b"", message(number), BODY) for number in range(BUSY))
         await trio.testing.wait_all_tasks_blocked()
         busy.post(ParcelAnswer(1, None, ()))
         assert not busy.scope.cancel_called
@@ -87,7 +88,7 @@ async def test_messages_that_wait_to_be_written_are_no_unread_answers() -> None:
 
 async def test_who_reads_no_answers_is_given_up_all_the_same() -> None:
     async with session() as (unread, _):
-        unread.forward(SpooledMessage(b"", message(number)) for number in range(BUSY))
+        unread.forward(SpooledMessage(b"", message(number), BODY) for number in range(BUSY))
         await trio.testing.wait_all_tasks_blocked()
         for number in range(MAX_REQUESTS):
             unread.post(ParcelAnswer(number, None, ()))
@@ -100,7 +101,7 @@ async def test_who_reads_no_long_answers_is_given_up_before_they_take_much() -> 
     """The longest answers have some thousand times what others have."""
     longest = (bytes(16),) * MAX_CONFIRMATIONS
     async with session() as (unread, _):
-        unread.forward(SpooledMessage(b"", message(number)) for number in range(BUSY))
+        unread.forward(SpooledMessage(b"", message(number), BODY) for number in range(BUSY))
         await trio.testing.wait_all_tasks_blocked()
         most = MAX_CONFIRMATIONS_WAITING // MAX_CONFIRMATIONS
         for number in range(most):
@@ -124,7 +125,7 @@ async def test_parcels_and_messages_that_wait_take_turns() -> None:
         for _ in range(64):
             nursery.start_soon(shared.request, bytes(LARGE))
         await trio.testing.wait_all_tasks_blocked()  # what the stream takes is on its way
-        shared.forward(SpooledMessage(b"", message(number)) for number in range(200))
+        shared.forward(SpooledMessage(b"", message(number), BODY) for number in range(200))
         frames: list[OverlayFrame] = []
         while sum(isinstance(frame, Forward) for frame in frames) < 200:
             frames += await other.receive()

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable
 
 from hushcast_overlay.relay.boxes.box_links import BoxLinks
 from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
-from hushcast_overlay.relay.peers import Peers
+from hushcast_overlay.relay.peers import Peers, by_hop
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.hops import is_box, key_of
@@ -28,10 +28,8 @@ class NextHops:
 
     def enqueue(self, placed: Iterable[tuple[Hop, SpooledMessage]]) -> None:
         """Send spooled messages to next hops as soon as these can take them."""
-        kept: list[tuple[Hop, SpooledMessage]] = []
-        onward: list[tuple[Hop, SpooledMessage]] = []
-        for hop, item in placed:
-            (kept if is_box(hop) else onward).append((hop, item))
+        onward = by_hop(placed)
+        kept = [(box, item) for box in filter(is_box, list(onward)) for item in onward.pop(box)]
         self._peers.enqueue(onward)
         if kept:
             self._box_links.enqueue(kept)

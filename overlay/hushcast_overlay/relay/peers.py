@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import trio
@@ -46,6 +46,17 @@ from hushcast_runtime.transports.channel import Channel
 
 PeerChannel = Channel[FromRelay] | Channel[ToChild]
 """A link to a next hop, or from a previous one."""
+
+
+def by_hop(placed: Iterable[tuple[Hop, SpooledMessage]]) -> dict[Hop, list[SpooledMessage]]:
+    """Return spooled messages by next hop, in their order."""
+    found: dict[Hop, list[SpooledMessage]] = {}
+    for hop, item in placed:
+        if (items := found.get(hop)) is None:
+            found[hop] = [item]
+        else:
+            items.append(item)
+    return found
 
 
 class Peer(NextHop[Session, SpooledMessage]):
@@ -109,16 +120,10 @@ class Peers:
         peer = self._peer(hop)
         self._do(peer, peer.resume(self._now()))
 
-    def enqueue(self, placed: Iterable[tuple[Hop, SpooledMessage]]) -> None:
+    def enqueue(self, placed: Mapping[Hop, list[SpooledMessage]]) -> None:
         """Send spooled messages to next hops as soon as these can take them."""
-        by_hop: dict[Hop, list[SpooledMessage]] = {}
-        for hop, item in placed:
-            if (items := by_hop.get(hop)) is None:
-                by_hop[hop] = [item]
-            else:
-                items.append(item)
         now = self._now()
-        for hop, items in by_hop.items():
+        for hop, items in placed.items():
             peer = self._peer(hop)
             self._do(peer, peer.enqueue(items, now))
 
@@ -342,14 +347,14 @@ class Peers:
         after = self._detours.resting(peer.hop)
         items = await self._spool.waiting(peer.hop, after, READ_AT_ONCE)
         placed = await self._detours.around(peer.hop, items, self.away)
-        self.enqueue(placed)
+        self.enqueue(by_hop(placed))
         if rests := self._detours.resting(peer.hop) is not after:
             self._do(peer, peer.retry_later(self._now()))
         self._do(peer, peer.went_around(bool(items), bool(placed) or rests, self._now()))
 
     async def _reroute(self, hop: Hop, items: list[SpooledMessage]) -> None:
         assert self._detours is not None
-        self.enqueue(await self._detours.unrouted(hop, items, self.away))
+        self.enqueue(by_hop(await self._detours.unrouted(hop, items, self.away)))
         if any(self._spool.holds(item) for item in items):  # there is no other relay
             peer = self._peer(hop)
             self._do(peer, peer.retry_later(self._now()))

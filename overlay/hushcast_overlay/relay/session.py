@@ -176,6 +176,14 @@ class Session(LinkState[SpooledMessage]):
         """Take what is written next: parcels and messages get as many bytes, where both wait."""
         frames: list[Wire] = []
         size = 0
+        if not self._posted:  # as most often: messages alone
+            carrier, forwards = self._carrier, self._forwards
+            while forwards and size < _AT_ONCE and len(frames) < FRAMES_AT_ONCE:
+                item = forwards.popleft()
+                frames.append(carrier(item.message))
+                size += item.size
+            self._ahead = 0
+            return frames
         while (self._posted or self._forwards) and size < _AT_ONCE and len(frames) < FRAMES_AT_ONCE:
             if not (self._posted and self._forwards):
                 self._ahead = 0
@@ -186,9 +194,9 @@ class Session(LinkState[SpooledMessage]):
                 if isinstance(frame, ParcelAnswer):
                     self._confirmations -= len(frame.confirmations)
             else:
-                message = self._forwards.popleft().message
-                frame = self._carrier(message)
-                taken = len(message.body)
+                item = self._forwards.popleft()
+                frame = self._carrier(item.message)
+                taken = item.size
                 self._ahead -= taken
             size += taken
             frames.append(frame)

@@ -7,7 +7,7 @@ kind that changes gets a tag of its own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -65,6 +65,12 @@ class Translation:
         """Return what this wire says for one of the newest kinds, `None` if it has no words for it."""
         translate = self._down.get(type(said))
         return said if translate is None else translate(said)
+
+    def all_down(self, said: Sequence[Wire]) -> Sequence[Wire]:
+        """Return what this wire says for several, in their order, without what it has no words for."""
+        if not self._down:
+            return said
+        return [frame for one in said if (frame := self.down(one)) is not None]
 
 
 UNCHANGED = Translation({}, {})

@@ -13,7 +13,7 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.messages import MAX_TOKENS, Message
 from hushcast_protocol.overlay.elements import ORIGIN, element
-from hushcast_protocol.overlay.hops import is_box
+from hushcast_protocol.overlay.hops import boxes_among, is_box
 from hushcast_protocol.overlay.leases import LeaseBook
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.trail import MAX_BITS_SET, Trail
@@ -182,7 +182,7 @@ class Router:
             found = [hop for hop in found if only(hop)]
         if not found:
             return ForwardingDecision(ForwardingOutcome.UNROUTED, popcount=popcount)
-        boxes = tuple([hop for hop in found if is_box(hop)])
+        boxes = boxes_among(found)
         sent = self._memory.sent(message.id, trunk) if known else ()
         hops = [hop for hop in found if hop not in sent] if sent else found
         if not hops:

@@ -6,6 +6,8 @@ for, and so that nobody gets at another's box by calling it a relay. `m` was a m
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hushcast_protocol.content.hops import Hop
 
 _RELAY, _HOST, _BOX, _KEEPER = b"r", b"h", b"b", b"k"
@@ -49,6 +51,11 @@ def waits(hop: Hop) -> bool:
 def is_box(hop: Hop) -> bool:
     """Tell whether a hop is a box."""
     return hop[:1] == _BOX
+
+
+def boxes_among(hops: Iterable[Hop]) -> tuple[Hop, ...]:
+    """Return those of some hops that are boxes."""
+    return tuple([hop for hop in hops if hop[:1] == _BOX])
 
 
 def key_of(hop: Hop) -> bytes:

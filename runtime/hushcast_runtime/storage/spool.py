@@ -58,13 +58,10 @@ class SpooledMessage(msgspec.Struct, frozen=True, gc=False):
 
     key: bytes
     message: Message
+    size: int
+    """Bytes of the body, which is what counts for queues and windows: asked for many times."""
     shared: SharedBody | None = None
     """The body, where it is one of several that wait with it."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the body, which is what counts for queues and windows."""
-        return len(self.message.body)
 
 
 class SpoolMove(msgspec.Struct, frozen=True, gc=False):
@@ -188,9 +185,10 @@ class Spool:
         """Hold messages as `put` does, and leave it to the caller to write what is added to `changes`."""
         if len(sends) == 1:  # as in the middle of a tree
             hop, message = sends[0].hop, sends[0].message
-            key = self._place(hop, SpooledBody(len(message.body), message.day))
+            size = len(message.body)
+            key = self._place(hop, SpooledBody(size, message.day))
             changes.append(Change(_KIND, key, encode(message)))
-            return [(hop, SpooledMessage(key, message))]
+            return [(hop, SpooledMessage(key, message, size))]
         placed = []
         copies = _copies(sends)
         bodies: dict[bytes, SpooledBody] = {}
@@ -211,7 +209,8 @@ class Spool:
                     assert body.number is not None
                     packed = packed_reference(body.number, message)
             key = self._place(send.hop, body)
-            placed.append((send.hop, SpooledMessage(key, message, None if body.number is None else shared)))
+            with_it = None if body.number is None else shared
+            placed.append((send.hop, SpooledMessage(key, message, body.size, with_it)))
             changes.append(Change(_KIND, key, packed))
         return placed
 
@@ -233,7 +232,8 @@ class Spool:
                 sends.append(HopMessage(move.hop, move.message))
             else:  # its body stays where it is
                 key = self._place(move.hop, body)
-                placed.append((move.hop, SpooledMessage(key, move.message, body.share(move.message.body))))
+                shared = body.share(move.message.body)
+                placed.append((move.hop, SpooledMessage(key, move.message, len(move.message.body), shared)))
                 changes.append(Change(_KIND, key, packed_reference(body.number, move.message)))
         for move in moves:
             if not move.stays:
@@ -305,8 +305,8 @@ class Spool:
             shared = await self._shared(key, kept.number)
             if shared is None:
                 return None
-            return SpooledMessage(key, kept.message(shared.data), shared)
-        return SpooledMessage(key, kept.message())
+            return SpooledMessage(key, kept.message(shared.data), len(shared.data), shared)
+        return SpooledMessage(key, kept.message(), len(kept.body))
 
     async def _shared(self, key: bytes, number: int) -> SharedBody | None:
         """Return the body that a reference is for; none if that is settled."""

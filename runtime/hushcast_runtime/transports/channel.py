@@ -81,9 +81,7 @@ class Channel(Generic[FrameT]):
             self._broken = True
             size = 0
             with _TRANSLATED:
-                for said in frames:
-                    if (frame := self._wire.down(said)) is None:
-                        continue
+                for frame in self._wire.all_down(frames):
                     if size >= _WRITE:
                         await self._stream.send_all(self._link.data_to_send())
                         size = 0
