@@ -123,7 +123,6 @@ def test_tallies_count_for_each_slot(moves):
     tallies, numbers = Tallies(), dict.fromkeys(range(81), 0)
     for slots, cleared, number in moves:
         tallies.add(bitmap(slots))
-        tallies.clear(cleared)
         tallies.put(cleared, number)
         numbers |= {slot: numbers[slot] + 1 for slot in slots} | {cleared: number}
         less = {slot for slot in slots if numbers[slot]}

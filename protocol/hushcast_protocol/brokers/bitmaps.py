@@ -21,10 +21,12 @@ _FEW = 256  # slots of one label that are kept as a set: most labels are rare, a
 def slots_in(bits: int) -> Iterator[int]:
     """Yield the slots of a bitmap, lowest first."""
     if bits.bit_count() <= _SCARCE:
-        while bits:
-            lowest = bits & -bits
-            yield lowest.bit_length() - 1
-            bits ^= lowest
+        found = []
+        while bits:  # from above: what is left becomes shorter
+            slot = bits.bit_length() - 1
+            bits ^= 1 << slot
+            found.append(slot)
+        yield from reversed(found)
         return
     count = (bits.bit_length() + 63) // 64
     words = unpack(f"<{count}Q", bits.to_bytes(8 * count, "little"))
@@ -103,25 +105,28 @@ class RangeEnds:
 
     def up_to(self, place: int) -> tuple[int, int]:
         """Return the slots with ends at a place or below it, and those that may have them there."""
-        near, is_exact, below, _ = self._around(place)
-        return (below | near, 0) if is_exact else (below, near)
-
-    def from_(self, place: int) -> tuple[int, int]:
-        """Return the slots with ends at a place or above it, and those that may have them there."""
-        near, is_exact, _, above = self._around(place)
-        return (above | near, 0) if is_exact else (above, near)
-
-    def _around(self, place: int) -> tuple[int, bool, int, int]:
-        """Return the slots of a place's leaf, whether all of these have it, those below and those above."""
         node, level, below = self._root, self._bits, 0
         while (halves := node.halves) is not None:
             level -= 1
             if place >> level & 1:
                 below |= halves[0].bits
-            node = halves[place >> level & 1]
-        near = node.bits
+                node = halves[1]
+            else:
+                node = halves[0]
         # However many share one place, none of them has to be looked at.
-        return near, not level, below, self._root.bits ^ below ^ near
+        return (below, node.bits) if level else (below | node.bits, 0)
+
+    def from_(self, place: int) -> tuple[int, int]:
+        """Return the slots with ends at a place or above it, and those that may have them there."""
+        node, level, above = self._root, self._bits, 0
+        while (halves := node.halves) is not None:
+            level -= 1
+            if place >> level & 1:
+                node = halves[1]
+            else:
+                above |= halves[1].bits
+                node = halves[0]
+        return (above, node.bits) if level else (above | node.bits, 0)
 
     def _most(self) -> int:
         return max(_SMALLEST, self._root.count // _LEAVES)
@@ -184,22 +189,18 @@ class Tallies:
         self._digits: list[int] = []
 
     def put(self, slot: int, number: int) -> None:
-        """Give a slot its number, which is 0 until then."""
+        """Give a slot its number, whatever it had before."""
         while number >> len(self._digits):
             self._digits.append(0)
-        for at in range(number.bit_length()):
-            if number >> at & 1:
-                self._digits[at] |= 1 << slot
+        bit = 1 << slot
+        for at, digit in enumerate(self._digits):
+            if (digit >> slot ^ number >> at) & 1:
+                self._digits[at] = digit ^ bit
+        self._trim()
 
     def of(self, slot: int) -> int:
         """Return a slot's number."""
         return sum((digit >> slot & 1) << at for at, digit in enumerate(self._digits))
-
-    def clear(self, slot: int) -> None:
-        """Give a slot the number 0."""
-        bit = 1 << slot
-        self._digits = [digit ^ bit if digit & bit else digit for digit in self._digits]
-        self._trim()
 
     def add(self, slots: int) -> None:
         """Count one more in some slots."""

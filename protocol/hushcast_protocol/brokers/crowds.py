@@ -177,7 +177,6 @@ class _Asked:
             )
 
     def _set_least(self, slot: int, k: int) -> None:
-        self._least.clear(slot)
         self._least.put(slot, k)
         self._some = self._some & ~(1 << slot) | (k > 0) << slot
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 from hushcast_protocol.brokers.bitmaps import LabelSlots, RangeEnds, bitmap, slots_in
 from hushcast_protocol.brokers.filters import Side, Sides, holds
@@ -167,10 +168,21 @@ class BoxIndex:
     def covered(self, sides: Sides, among: int | None = None) -> int:
         """Return the slots whose boxes a box holds, that of an equal one included; or those `among` some."""
         columns = zip(self._columns, sides, strict=True)
-        found = (column.covered(side) for column, side in columns if side is not None)
+        found = [column.covered(side) for column, side in columns if side is not None]
         sure, unsure = self._common(found, among)
-        boxes = self._sides
-        return sure | bitmap(slot for slot in slots_in(unsure) if holds(sides, boxes[slot] or ()))
+        if not unsure:
+            return sure
+        # What is unsure has the labels, and ranges where there are to be some; their ends are left to tell.
+        ends = [(at, side[0], side[1]) for at, side in enumerate(sides) if isinstance(side, tuple)]
+        boxes, inside = self._sides, []
+        for slot in slots_in(unsure):
+            box: Any = boxes[slot]
+            for at, low, high in ends:
+                if box[at][0] < low or box[at][1] > high:
+                    break
+            else:
+                inside.append(slot)
+        return sure | bitmap(inside)
 
     @property
     def all(self) -> int:

@@ -45,6 +45,7 @@ class TopicPoset:
         """The bitmap of those that no other covers: one filter may make all others none in one operation."""
         self._taken = 0  # roots as they were taken, of what is here
         self._gone: dict[Sides, None] = {}  # what was taken as a root, and is not here any more
+        # Free slots keep their numbers until they are used again.
         self._above = Tallies()
         self._sizes = Tallies()  # what covers another is larger
 
@@ -124,8 +125,6 @@ class TopicPoset:
         sides = self.boxes.sides(slot)
         below = self.successors(sides)
         self._above.subtract(below)
-        self._above.clear(slot)
-        self._sizes.clear(slot)
         if self.roots >> slot & 1:
             self.roots = self.roots ^ 1 << slot | self._above.zero(below)
         if self._taken >> slot & 1:
