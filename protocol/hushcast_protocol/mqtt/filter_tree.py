@@ -19,7 +19,7 @@ T = TypeVar("T")
 class _Node(Generic[T]):
     """A place where filters branch or end: the levels that lead to it, what follows, what ends here."""
 
-    __slots__ = ("below", "here", "is_long", "levels", "named", "rest")
+    __slots__ = ("below", "here", "length", "levels", "named", "rest")
 
     def __init__(self, levels: tuple[str, ...]) -> None:
         """`levels` lead here from the place before; the first names this place there."""
@@ -36,8 +36,8 @@ class _Node(Generic[T]):
 
     def lead_by(self, levels: tuple[str, ...]) -> None:
         self.levels = levels
-        self.is_long = len(levels) > 1
-        """Whether more has to be looked at than the level by which it is found."""
+        self.length = len(levels)
+        """Where it is 1, nothing has to be looked at but the level by which it is found."""
         self.named = tuple(place for place in enumerate(levels) if place[0] and place[1] != "+")
         """Those behind the first that are no `+`, with where they are."""
 
@@ -140,11 +140,11 @@ class FilterTree(Generic[T]):
                 continue
             level, below = levels[at], node.below
             step = below.get(level)
-            if step is not None and (not step.is_long or step.is_led_to(levels, at)):
-                waiting.append((step, at + len(step.levels)))
+            if step is not None and (step.length == 1 or step.is_led_to(levels, at)):
+                waiting.append((step, at + step.length))
             step = below.get("+") if may_be_wild and level != "+" else None
-            if step is not None and (not step.is_long or step.is_led_to(levels, at)):
-                waiting.append((step, at + len(step.levels)))
+            if step is not None and (step.length == 1 or step.is_led_to(levels, at)):
+                waiting.append((step, at + step.length))
             may_be_wild = True
         return found
 
