@@ -52,6 +52,19 @@ class Reseal(msgspec.Struct, frozen=True, array_like=True):
         return "Reseal(...)"
 
 
+class PartCut(msgspec.Struct, frozen=True, array_like=True):
+    """What it takes to seal the parts of a publication."""
+
+    link: str
+    tags: tuple[str, ...]
+    secret: bytes
+    """Of 32 bytes, from which comes the key that signs the parts."""
+
+    def __repr__(self) -> str:
+        """Show nothing of it."""
+        return "PartCut(...)"
+
+
 class _State(msgspec.Struct, frozen=True, array_like=True):
     """The mutable state of a publication; the sealed message does not change."""
 
@@ -65,6 +78,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
     width: int = 0
     reseal: Reseal | None = None
     sealed_id: bytes | None = None
+    cut: PartCut | None = None
 
 
 _decode_state = record_reader(_State, "publication")
@@ -102,6 +116,8 @@ class OutboxPublication:
     """By which an application that lost its connection asks for it again."""
     reseal: Reseal | None = field(default=None, repr=False)
     """`None`: it is given up when its day is over."""
+    cut: PartCut | None = field(default=None, repr=False)
+    """`None`: it goes as it is."""
     is_covered: bool = False
     """Whether it goes in letters: then nobody is handed it directly."""
     waits: bool = False
@@ -178,6 +194,7 @@ class Outbox:
                         state.width,
                         token=state.token,
                         reseal=state.reseal,
+                        cut=state.cut,
                         waits=state.reseal is not None,
                     )
                 )
@@ -319,6 +336,7 @@ def _state_of(publication: OutboxPublication, given_up: bool = False) -> Change:
         publication.width,
         publication.reseal if publication.waits and not given_up else None,
         None if given_up else publication.message.id,
+        None if given_up else publication.cut,
     )
     return Change(_STATE, publication.id, encode(state))
 

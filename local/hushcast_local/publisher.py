@@ -9,6 +9,7 @@ import trio
 
 from hushcast_local.covered_publications import CoveredPublications
 from hushcast_local.outbox import Outbox, OutboxPublication, ReceiptedPublication, Reseal
+from hushcast_local.part_seals import PartSeals
 from hushcast_local.second_looks import SecondLooks
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base import ground_truth
@@ -50,7 +51,8 @@ class Publisher:
         self._turns = trio.CapacityLimiter(MAX_UNDER_WAY)
         self._covered: CoveredPublications | None = None
         if carrier.covering is not None:
-            self._covered = CoveredPublications(carrier.covering, outbox, self._seal_for, context)
+            part_seals = PartSeals(keys)
+            self._covered = CoveredPublications(carrier.covering, outbox, self._seal_for, part_seals, context)
 
     async def load(self) -> None:
         """Take up the publications that a restart interrupted."""
@@ -67,7 +69,7 @@ class Publisher:
         """
         self._carrier.check_open()
         message = await self._sealed(topic, content, self._today, author)
-        publication = self._put(topic, message, _reseal_of(topic, author))
+        publication = self._put(topic, message, author)
         await publication.taken()
         return publication
 
@@ -93,8 +95,7 @@ class Publisher:
             self._check_open(at_once)
             message = await self._sealed(topic, content, self._today, author, tags)
             # It may have been asked for again while the topic's key was made.
-            reseal = _reseal_of(topic, author, tags)
-            kept = self._known(token) or self._put(topic, message, reseal, token, next_round)
+            kept = self._known(token) or self._put(topic, message, author, tags, token, next_round)
         await self._outbox.durable()
         return kept
 
@@ -123,14 +124,17 @@ class Publisher:
         self,
         topic: Topic,
         message: Message,
-        reseal: Reseal | None,
+        author: Seed | None,
+        tags: Iterable[str] = (),
         token: bytes | None = None,
         next_round: bool = False,
     ) -> OutboxPublication:
         if self._covered is not None:
             self._covered.check_fits(message)
+        reseal = _reseal_of(topic, author, tags)
         publication = self._outbox.put(topic.name, message, token, topic.width, reseal)
         if self._covered is not None:
+            publication.cut = self._covered.cut(message, topic, tags)
             self._covered.begin(publication, next_round)
         # Before anything is waited for: the application may leave, and must not leave it half published.
         self._spawn(self._keep, publication)
@@ -226,7 +230,7 @@ class Publisher:
         return True
 
 
-def _reseal_of(topic: Topic, author: Seed | None, tags: Iterable[str] = ()) -> Reseal | None:
+def _reseal_of(topic: Topic, author: Seed | None, tags: Iterable[str]) -> Reseal | None:
     # A signature holds for one seal, and its author's key is not the daemon's to keep.
     return Reseal(write_link(topic), tuple(tags)) if author is None else None
 

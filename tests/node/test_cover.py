@@ -87,8 +87,8 @@ async def test_under_cover_nothing_is_subscribed_to_and_the_way_out_is_said() ->
     async with covered_network() as (net, author):
         with pytest.raises(Refusal, match=r"does not subscribe.*at another daemon, or take"):
             await author.daemon.service.subscribe(Interest(ONE, parse_where("", ())))
-        with pytest.raises(Refusal, match="at most 1 KiB"):
-            await author.publish(b"x" * 1025)
+        with pytest.raises(Refusal, match="at most 64 KiB"):
+            await author.publish(b"x" * (64 * 1024 + 1))
         plain = net.clients[0]
         await plain.listen()
         await plain.stop()

@@ -11,11 +11,13 @@ from late_disk import LateDisk
 from lettered_network import EPOCH, ROUND, desks_of
 from small_network import SmallNetwork
 
+from hushcast_local.inbox_records import PART
 from hushcast_protocol.cover import loss_judge
 from hushcast_protocol.cover.letter_second import LetterSecond
 
 HELD = 10  # of two hundred messages
 KILLS = 24
+LARGE = 64 * 1024  # bytes: 65 parts
 
 
 @pytest.mark.slow
@@ -92,23 +94,34 @@ async def test_where_a_fifth_of_the_relays_lose_all_letters_each_message_is_hear
 
 
 @pytest.mark.slow
-async def test_an_author_that_is_killed_neither_loses_nor_doubles() -> None:
+async def test_an_author_that_is_killed_neither_loses_nor_doubles_messages_or_parts() -> None:
     async with covered_network() as (net, author):
-        ear = await net.clients[0].listen()
+        reader = net.clients[0]
+        ear = await reader.listen()
         await author.stop()
         author.store = LateDisk(author.store, net.env)
         await author.start()
-        sent = []
+        sent = [b"l" * LARGE]
+        await author.publish(sent[0])
+        (large,) = author.daemon.service.outbox()
+        assert "its 65 parts go within 22 minutes" in large["reason"]
+        early: list[bytes] = []
         for number in range(KILLS):
             sent.append(b"%d" % number)
             await author.publish(sent[-1])
+            if number % 8 == 4:
+                early += ear.payloads
+                ear.close()
+                await reader.restart()
+                ear = await reader.listen()
             await trio.sleep(net.env.uniform(0.0, 1.5 * ROUND))
             await author.stop()
             await trio.sleep(net.env.uniform(0.0, 10.0))
             await author.start()
-        await author.all_listed(24 * ROUND)
+        await author.all_listed(48 * ROUND)
         await trio.sleep(6 * ROUND)
-        assert sorted(ear.payloads) == sorted(sent)
+        assert sorted(early + ear.payloads) == sorted(sent)
+        assert not await reader.store.scan(PART)
         assert not await author.store.scan("covered-message")  # type: ignore[arg-type]
         rounds = [one.at // ROUND for one in author.line.seen if one.sent > 4 * 4096]
         assert len(rounds) == len(set(rounds)), "a round has one set of letters, whenever its daemon starts"

@@ -165,6 +165,16 @@ class LetterRounds:
         """Those without a receipt, oldest first."""
         return list(self._messages)
 
+    def rounds_until(self, key: bytes) -> int:
+        """Return in how many rounds a letter with this message is handed in, if all before it are."""
+        before = 0
+        is_held = any(one.is_held for one in self._messages if one.key == key)
+        for one in self._messages:
+            before += one.number is None and one.is_held == is_held
+            if one.key == key:
+                break
+        return -(-before // (LETTERS_A_ROUND - AT_ONCE_A_ROUND if is_held else AT_ONCE_A_ROUND))
+
     def _held_until(self, now: int) -> int:
         """Draw a round within a day in which not too many held letters are due."""
         self._held_due = Counter({due: count for due, count in self._held_due.items() if due > now})

@@ -29,7 +29,7 @@ def errand_body(errand: DropErrand) -> bytes:
     """
     body = encode(errand)
     if len(body) > MAX_LETTER_BODY:
-        raise Refusal("a message under cover has at most 1 KiB, attributes and payload together")
+        raise Refusal("a message is too large for one letter")
     return body
 
 

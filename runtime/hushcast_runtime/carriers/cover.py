@@ -18,8 +18,15 @@ class CoveredPublication(Protocol):
     def only_day(self) -> int | None:
         """The day for which alone it holds, as it is signed; `None`: it can be sealed for any."""
 
-    async def sealed_for(self, day: int) -> Message:
-        """Return the message as it is to be dropped on a day; raise `Refusal` where it cannot be."""
+    @property
+    def parts(self) -> int:
+        """How many letters it takes."""
+
+    async def sealed_for(self, day: int, number: int) -> Message:
+        """Return the message, or the part with a number (from 0), as it is to be dropped on a day.
+
+        Raises `Refusal` where it cannot be.
+        """
 
 
 class Covering(Protocol):
@@ -37,8 +44,8 @@ class Covering(Protocol):
     async def taken(self, covered: CoveredPublication) -> bool:
         """Return whether it arrived; when there is a receipt, or time is over in which there might be one."""
 
-    def forget(self, covered: CoveredPublication) -> None:
-        """Let it go no more; durable with the next commit."""
+    def forget(self, publication: bytes) -> None:
+        """Let the one with this id go no more; durable with the next commit."""
 
     def outlook(self, covered: CoveredPublication) -> str:
         """Say for people when it goes, and when its receipt may be there."""

@@ -13,6 +13,7 @@ from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, encode
 from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.parts import parts_of
 from hushcast_protocol.cover.cover_rules import RECEIPT_ROUNDS, CoverRules
 from hushcast_protocol.cover.letter_contents import NUMBER
 from hushcast_protocol.cover.letter_rounds import (
@@ -29,11 +30,11 @@ from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, record_reader
 from hushcast_runtime.wording import span
 
-_ID = 32  # bytes
+_ID = 32  # bytes; of a part its number follows, in one
 _KIND = RecordKind(
     "covered-message",
     StateOwner.OVERLAY_DAEMON,
-    holds="of each message under cover whether it is held, until when it goes anew, and its letter's number",
+    holds="of each message or part under cover whether it is held, until when it goes, its letter's number",
     lifetime="until a receipt, or until it is given up or taken back; two days at most",
     bound=f"{MAX_UNDER_COVER}",
 )
@@ -55,6 +56,8 @@ class _Waiting:
 
     def __init__(self, covered: CoveredPublication) -> None:
         self.covered = covered
+        self.missing: set[bytes] = set()
+        """The keys of what has no receipt."""
         self.is_taken = False
         self.is_over = trio.Event()
 
@@ -91,28 +94,39 @@ class CoveredMessages:
         if len(one.number) not in (0, NUMBER):
             raise DecodeError("a letter's number is of another size")
         last_due = None if one.last_due < 0 else one.last_due
-        self._restored[sized(key, _ID)] = CoveredMessage(
+        self._restored[key if len(key) == _ID + 1 else sized(key, _ID)] = CoveredMessage(
             key, one.is_held, one.until, last_due, one.number or None, one.waits_until
         )
 
     def check_fits(self, message: Message) -> None:
         """Raise `Refusal` where a message is too large for a letter, or too many wait."""
-        errand_body(DropErrand(message))
-        if len(self._waiting) >= MAX_UNDER_COVER:
+        count = parts_of(message)
+        if count == 1:
+            errand_body(DropErrand(message))
+        self._check_room(count)
+
+    def _check_room(self, count: int) -> None:
+        if len(self.rounds.messages) + count > MAX_UNDER_COVER:
             raise Refusal("too many messages wait for a letter: publish later")
 
     def begin(self, covered: CoveredPublication, next_round: bool) -> None:
         """Let it go, in the next round or as messages are held; durable with the next commit."""
         if covered.id in self._waiting:
             return
-        if (kept := self._restored.pop(covered.id, None)) is not None:
-            self.rounds.restore(kept)
+        keys = _keys(covered)
+        waiting = _Waiting(covered)
+        if kept := [self._restored.pop(key) for key in keys if key in self._restored]:
+            for message in kept:  # parts that are not there any more have their receipts
+                self.rounds.restore(message)
+                waiting.missing.add(message.key)
         else:
+            self._check_room(len(keys))
             is_held = not next_round and self._presence.holds
             now = self._rules.round_at(self._env.now())
-            message = self.rounds.publish(covered.id, now, is_held, self._last_due(covered.only_day))
-            self._keep(message)
-        self._waiting[covered.id] = _Waiting(covered)
+            for key in keys:
+                self._keep(self.rounds.publish(key, now, is_held, self._last_due(covered.only_day)))
+            waiting.missing.update(keys)
+        self._waiting[covered.id] = waiting
 
     def _last_due(self, day: int | None) -> int | None:
         """Return the last round whose letters are dropped on a day, or while what is of it is taken."""
@@ -130,11 +144,12 @@ class CoveredMessages:
         await waiting.is_over.wait()
         return waiting.is_taken
 
-    def forget(self, covered: CoveredPublication) -> None:
+    def forget(self, publication: bytes) -> None:
         """Let it go no more; durable with the next commit."""
-        if self._waiting.pop(covered.id, None) is not None:
-            self.rounds.forget(covered.id)
-            self._store.write_soon(Change(_KIND, covered.id, None))
+        if (waiting := self._waiting.pop(publication, None)) is not None:
+            for key in waiting.missing:
+                self.rounds.forget(key)
+            self._store.write_soon(*(Change(_KIND, key, None) for key in waiting.missing))
 
     def outlook(self, covered: CoveredPublication) -> str:
         """Say for people when it goes, and when its receipt may be there."""
@@ -147,7 +162,12 @@ class CoveredMessages:
         is_begun = self.begins is not None and self.begins <= rules.round_at(now)
         first = "under cover" if is_begun else f"under cover letters begin {begin}; then"
         soon = f"{span((RECEIPT_ROUNDS + 1) * rules.round_seconds)} later"
-        held = next((one.is_held for one in self.rounds.messages if one.key == covered.id), False)
+        last = _keys(covered)[-1]
+        held = next((one.is_held for one in self.rounds.messages if one.key == last), False)
+        if covered.parts > 1:
+            number = self.rounds.rounds_until(last) + (rules.held_rounds if held else 0)
+            longest = span(number * rules.round_seconds)
+            return f"{first} its {covered.parts} parts go within {longest}, and the last receipt comes {soon}"
         if held:
             longest = span(rules.held_rounds * rules.round_seconds)
             return f"{first} it is held for up to {longest}, and its receipt comes up to {soon}"
@@ -158,12 +178,14 @@ class CoveredMessages:
         found: dict[bytes, bytes] = {}
         with trio.move_on_after(within):
             for letter in planned:
-                waiting = None if letter.key is None else self._waiting.get(letter.key)
+                waiting = None if letter.key is None else self._waiting.get(letter.key[:_ID])
                 if waiting is None or letter.key is None:
                     continue
+                number = letter.key[_ID] if len(letter.key) > _ID else 0
                 day = self._calendar.day(self._rules.dealt_at(letter.due))
                 try:
-                    found[letter.key] = errand_body(DropErrand(await waiting.covered.sealed_for(day)))
+                    message = await waiting.covered.sealed_for(day, number)
+                    found[letter.key] = errand_body(DropErrand(message))
                 except Refusal:
                     self._end(letter.key, is_taken=False)
         return found
@@ -177,7 +199,12 @@ class CoveredMessages:
     def note_listed(self, numbers: frozenset[bytes], listed: int) -> None:
         """Take a third's list; its messages are forgotten when the outbox has noted their receipts."""
         for key in self.rounds.note_listed(numbers, listed):
-            self._end(key, is_taken=True)
+            waiting = self._waiting.get(key[:_ID])
+            if waiting is None or waiting.missing == {key}:
+                self._end(key, is_taken=True)
+            else:
+                waiting.missing.discard(key)
+                self._store.write_soon(Change(_KIND, key, None))
 
     def tell_given_up(self) -> None:
         """Tell of messages that no letter brought there in time."""
@@ -197,7 +224,7 @@ class CoveredMessages:
         self._restored.clear()
 
     def _end(self, key: bytes, is_taken: bool) -> None:
-        if (waiting := self._waiting.get(key)) is not None:
+        if (waiting := self._waiting.get(key[:_ID])) is not None:
             waiting.is_taken = is_taken
             waiting.is_over.set()
 
@@ -210,3 +237,10 @@ class CoveredMessages:
             message.waits_until,
         )
         self._store.write_soon(Change(_KIND, message.key, encode(stored)))
+
+
+def _keys(covered: CoveredPublication) -> list[bytes]:
+    """Return what its letters are known by: its id, and of each part its number."""
+    if covered.parts == 1:
+        return [covered.id]
+    return [covered.id + bytes([number]) for number in range(covered.parts)]
