@@ -96,7 +96,7 @@ def publish(
     PAYLOAD, or with `-`, the bytes of standard input are published; `''` is the empty message. A payload has
     at most 256 KiB. With --lines each line is a message, in the outbox before the next line is read. With
     --link-file there is no TOPIC. Under cover it does not wait, but says when the message goes: held for up
-    to a day, unless with --at-once (what that costs: docs/cover.md). A payload has at most 1 KiB then.
+    to a day, unless with --at-once (what that costs: docs/cover.md). A payload has at most 64 KiB then.
 
     \b
     Examples:
