@@ -27,9 +27,9 @@ class PartSeals:
             topic = parse_topic(cut.link)
             content = open_body(await self._keys.of_bodies(topic, message.day), message)
             tokens = await self._keys.published(topic, day, content.values, cut.tags)
-        except (AuthenticationError, DecodeError, UsageError):
+            secret = Seed(cut.secret)
+        except (AuthenticationError, DecodeError, UsageError, ValueError):
             raise Refusal("the record of a message is damaged") from None
-        secret = Seed(cut.secret)
         key = await self._keys.of_bodies(topic, day)
         part = part_content(secret, message, number)
         return compose(key, day, tokens, part, part_nonce(secret, message, number, day))

@@ -242,4 +242,4 @@ def test_a_daemon_under_cover_says_first_what_it_does_not_do_and_then_what_waits
     silent = covered(problem="the porter does not answer", porter="away", missed=3, begins_in=None)
     assert "; nothing arrives now: the porter does not answer; porter away, 12 rounds, 3 missed; " in silent
     waits = covered(waiting=2, held=1, given_up_in=7_200)
-    assert "; 2 messages wait, 1 held; the first is given up in 120 minutes; " in waits
+    assert "; 2 messages or parts wait, 1 held; the first is given up in 120 minutes; " in waits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -34,7 +35,7 @@ from hushcast_protocol.base.sealed_box import seal_box
 from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.content import bodies, messages
+from hushcast_protocol.content import bodies, messages, parts
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay import box_frames as boxes
 from hushcast_protocol.overlay import frame_directions, frames, leases, parcels, trail
@@ -240,7 +241,14 @@ def _body(data: bytes) -> object:
     content = bodies.open_body(TOPIC_KEY, message)
     assert len(content.payload) <= len(data)
     assert content.author in (None, AUTHOR.public())
-    return content
+    if content.part_proof is None:
+        return content
+    if content.part_proof[:32] == AUTHOR.public():
+        signed = signature(AUTHOR, SignaturePurpose.PART, content.payload)
+        content = replace(content, part_proof=AUTHOR.public() + signed)
+    part = parts.read_part(content, DAY)
+    assert part.number < part.count <= parts.MAX_PARTS
+    return part
 
 
 def _bodies() -> Iterator[bytes]:
@@ -254,6 +262,8 @@ def _bodies() -> Iterator[bytes]:
         proof = author.public() + bytes(64) if author else bytes(96)
         lengths = b"\x01" + len(payload).to_bytes(4, "big") + len(packed).to_bytes(2, "big")
         yield (lengths + proof + packed + payload).ljust(messages.HEADER + 64, b"\x00")
+    piece = bytes([0, 5]) + DAY.to_bytes(8, "big") + bytes(1014)
+    yield b"\x04" + len(piece).to_bytes(4, "big") + bytes(2) + AUTHOR.public() + bytes(64) + piece
 
 
 def _drawn(strategy: Any, count: int) -> Callable[[], list[bytes]]:

@@ -218,7 +218,7 @@ def _cover(cover: Mapping[str, Any]) -> str:
     missed = f", {cover['missed']:,} missed" if cover["missed"] else ""
     parts.append(f"porter {cover['porter']}, {counted(cover['rounds'], 'round')}{missed}")
     if cover["waiting"]:
-        waits = counted(cover["waiting"], "message waits", "messages wait")
+        waits = counted(cover["waiting"], "message or part waits", "messages or parts wait")
         parts.append(
             f"{waits}, {cover['held']} held; the first is given up in {_minutes(cover['given_up_in'])}"
         )
