@@ -124,6 +124,7 @@ class Domain(bytes, Enum):
     LETTER_NUMBER = b"hc.letter-number"
     LETTER_LIST = b"hc.letter-list"
     WAYBILL = b"hc.waybill"
+    LANE = b"hc.lane"
     KEPT = b"hc.kept"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
