@@ -186,6 +186,10 @@ def test_bills_are_bounded_by_porter_and_time(monkeypatch: pytest.MonkeyPatch) -
     shown(HOST)
     with pytest.raises(Refusal, match="quota"):
         shown(SECOND)
+    assert len(desk) == 3
+    lanes = LaneErrand(SECOND.id, DRAW(LANE_NAME), LANE.host, 0)
+    full = second(*(bill(lanes, until=NOW + DAY + late) for late in (0, 1)))
+    assert len(full) == 1  # one that follows takes no room of its own
 
 
 def test_an_errand_is_for_one_host_and_shows_neither_key_nor_bill() -> None:

@@ -51,8 +51,8 @@ def cover_lab(choices: Choices, /, users: int, relays: int, width: int, draws: i
     """Measure what cover hides, and what it does not yet.
 
     Letters are sealed and passed in rounds; a watcher compares lines, a second counts letters, a porter
-    loses them, relays collude. Controls are built wrong and have to be found. The exit code is 0 whatever
-    the figures are.
+    loses them, relays collude. Readers are looked for, too, as far as machines for them are there. Controls
+    are built wrong and have to be found. The exit code is 0 whatever the figures are.
 
     \b
     Example:
@@ -63,9 +63,11 @@ def cover_lab(choices: Choices, /, users: int, relays: int, width: int, draws: i
     from hushcast_cli.progress import reporting
     from hushcast_testnet.cover.colluding_relays import CollusionScene
     from hushcast_testnet.cover.cover_figures import cover_figures
+    from hushcast_testnet.cover.lane_figures import lane_figures
 
     with reporting() as progress:
-        found = cover_figures(CollusionScene(users, relays, width, 0.0, draws, seed), progress)
+        scene = CollusionScene(users, relays, width, 0.0, draws, seed)
+        found = [*cover_figures(scene, progress), *lane_figures(scene, progress)]
     if choices.json:
         shown = [
             {"figure": one.name, "value": one.value, "least": one.least, "most": one.most, "holds": one.holds}

@@ -76,12 +76,13 @@ class LaneSecond:
         if not now <= bill.until <= now + self._rules.rounds_in(QUARTER):
             raise Refusal("day")
         before = self._by_host.get((bill.host, bill.lane))
-        if before is not None:
-            if before.bill.key != bill.key or before.bill.until >= bill.until:
-                raise Refusal("lane")
-            self._forget(before)
-        if len(self._lanes) >= MAX_BILLS or self._of_porter[porter] >= MAX_BILLS_OF_PORTER:
+        if before is not None and (before.bill.key != bill.key or before.bill.until >= bill.until):
+            raise Refusal("lane")
+        own = self._of_porter[porter] - (before is not None and before.porter == porter)
+        if len(self._lanes) - (before is not None) >= MAX_BILLS or own >= MAX_BILLS_OF_PORTER:
             raise Refusal("quota")
+        if before is not None:
+            self._forget(before)
         self._lanes[name] = self._by_host[bill.host, bill.lane] = _Lane(bill, porter, now)
         self._of_porter[porter] += 1
         return True

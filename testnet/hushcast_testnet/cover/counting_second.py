@@ -35,7 +35,7 @@ def presence_guessed(daemons: int, trials: int, fault: PorterFault, seed: int = 
     chance = random.Random(seed)  # noqa: S311 - a simulation
     found = 0.0
     for _ in range(trials):
-        lines = [_presence(chance) for _ in range(daemons)]
+        lines = [presence_line(chance) for _ in range(daemons)]
         counts = _counts(lines[0], fault, chance)
         fits = [abs(_covariance(line, counts)) / (_covariance(line, line) ** 0.5 or 1.0) for line in lines]
         best = [place for place, fit in enumerate(fits) if fit >= max(fits) - 1e-12]
@@ -43,8 +43,8 @@ def presence_guessed(daemons: int, trials: int, fault: PorterFault, seed: int = 
     return found / trials * daemons
 
 
-def _presence(chance: random.Random) -> list[int]:
-    """Draw in which rounds a daemon is there: by day, and one day in ten not at all."""
+def presence_line(chance: random.Random) -> list[int]:
+    """Return in which rounds a daemon is there, 0 or 1: by day, and one day in ten not at all."""
     begin, end = round(chance.gauss(8, 1.5)), round(chance.gauss(23, 1.5))
     line: list[int] = []
     for _ in range(_ROUNDS // 24):

@@ -1,0 +1,91 @@
+"""The lab's rows for readers: what the way down is measured by, and controls to be found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from hushcast_testnet.cover.colluding_hosts import readers_named
+from hushcast_testnet.cover.colluding_relays import CollusionScene
+from hushcast_testnet.cover.cover_figures import CoverFigure
+from hushcast_testnet.cover.lane_watchers import (
+    ErrandRule,
+    block_matched,
+    blocks_until_asked,
+    empty_told_apart,
+    items_lost,
+    owner_guessed,
+    owner_waited_for,
+    shower_guessed,
+)
+from hushcast_testnet.cover.laned_network import LaneFault
+
+_DAEMONS, _TRIALS = 6, 20  # of networks whose blocks are sealed
+_OF_A_HOST, _WAITS = 20, 400  # lines that a host or second compares, and how often
+_LOST, _A_DAY = 0.2, 48  # share of blocks that a porter loses; items of a box
+_CHANCE = 1.5  # times chance that a guess may be right
+
+
+def lane_figures(scene: CollusionScene, progress: Callable[[str], None]) -> list[CoverFigure]:
+    """Measure everything of readers; the scene's `share` is set here."""
+    progress("blocks of readers in rounds")
+    found = list(_blocks(scene.seed))
+    progress("hosts and seconds that wait for a word")
+    found += _words(scene.seed)
+    progress("hosts that collude")
+    found += _readers(scene)
+    return found
+
+
+def _blocks(seed: int) -> Iterator[CoverFigure]:
+    none, passes = LaneFault.NONE, LaneFault.PASSES_WHAT_CAME
+    guess = owner_guessed(_DAEMONS, _TRIALS, none, seed)
+    yield CoverFigure("host's guess of the owner by rounds it withholds (times chance)", guess, 0, _CHANCE)
+    guess = owner_guessed(_DAEMONS, _TRIALS, passes, seed)
+    yield CoverFigure(f"control: {passes.value}", guess, _DAEMONS / 2, _DAEMONS)
+    yield CoverFigure(
+        "an empty box told from a full one by its second (AUC)", empty_told_apart(none, seed), 0.5, 0.55
+    )
+    longer = LaneFault.EMPTY_LONGER
+    yield CoverFigure(f"control: {longer.value} (AUC)", empty_told_apart(longer, seed), 0.6, 1)
+    matched = block_matched(_DAEMONS, none, seed)
+    yield CoverFigure(
+        "owner found by host and porter in each other's blocks (times chance)", matched, 0, _CHANCE
+    )
+    copies = LaneFault.COPIES
+    yield CoverFigure(
+        f"control: {copies.value}", block_matched(_DAEMONS, copies, seed), _DAEMONS / 2, _DAEMONS
+    )
+    lost = items_lost(_LOST, _A_DAY, seed)
+    yield CoverFigure("items lacking after a week, a fifth of blocks lost, nobody asks", lost, 0, 0)
+
+
+def _words(seed: int) -> Iterator[CoverFigure]:
+    once, daily = (
+        owner_waited_for(_OF_A_HOST, _WAITS, rule, seed) for rule in (ErrandRule.MONTHLY, ErrandRule.DAILY)
+    )
+    yield CoverFigure(
+        "host's guess of the owner by when it is told of a lane (times chance)", once, 0, _CHANCE
+    )
+    yield CoverFigure("control: the same where it is told each day", daily, 5, _OF_A_HOST)
+    shown, there = (shower_guessed(_OF_A_HOST, _WAITS, only_there, seed) for only_there in (False, True))
+    yield CoverFigure("second's guess of the owner by when bills are shown (times chance)", shown, 0, _CHANCE)
+    yield CoverFigure(
+        "control: the same where they are shown while the daemon is there", there, 5, _OF_A_HOST
+    )
+    asked = blocks_until_asked(1000, _LOST, seed)
+    yield CoverFigure("control: blocks until host and losing porter name an owner that asks", asked, 1, 60)
+
+
+def _readers(scene: CollusionScene) -> Iterator[CoverFigure]:
+    for share, most in ((0.1, 0.003), (0.2, 0.015)):
+        named = readers_named(replace(scene, share=share))
+        name = f"{share:.0%} of relays collude"
+        yield CoverFigure(f"readers named in 60 days, host stays, {name}", named.host_stays, 0, most)
+        # A fifth is beyond the bar by the model too: 4 %.
+        yield CoverFigure(f"the same, a host a day, {name}", named.cut, 0, 0.015)
+        yield CoverFigure(f"the same, from any day of a quarter, {name}", named.cut_over_turn, 0, 0.015)
+        least = share / 2
+        yield CoverFigure(
+            f"control: a host a day, no second needed, {name}", named.without_second, least, 2 * share
+        )
