@@ -45,6 +45,7 @@ def test_a_second_tells_no_empty_box_unless_it_is_a_byte_longer() -> None:
 
 def test_what_is_lost_comes_again_without_a_word_and_a_word_would_name() -> None:
     assert items_lost(0.2, 48) == 0
+    assert items_lost(0.5, 48) < 0.05
     assert blocks_until_asked(1000, 0.2) < 40
 
 
@@ -60,7 +61,7 @@ def test_bills_are_shown_whether_or_not_the_daemon_is_there() -> None:
 
 
 def test_readers_are_named_as_often_as_the_model_says() -> None:
-    """With a fifth that collude: f^3, f^2, a little more over the turn of a quarter, and f without a second."""
+    """With a fifth that collude: f^3, f^2, more over the turn of a quarter, and f without a second."""
     named = readers_named(CollusionScene(200, 100, 8, 0.2, 30))
     assert named.host_stays < 0.025 < named.cut < 0.07
     assert named.cut <= named.cut_over_turn < 0.1 < named.without_second < 0.3

@@ -21,7 +21,7 @@ from hushcast_testnet.cover.lane_watchers import (
 from hushcast_testnet.cover.laned_network import LaneFault
 
 _DAEMONS, _TRIALS = 6, 20  # of networks whose blocks are sealed
-_OF_A_HOST, _WAITS = 20, 400  # lines that a host or second compares, and how often
+_OF_A_HOST, _WAITS = 20, 1_000  # lines that a host or second compares, and how often
 _LOST, _A_DAY = 0.2, 48  # share of blocks that a porter loses; items of a box
 _CHANCE = 1.5  # times chance that a guess may be right
 
