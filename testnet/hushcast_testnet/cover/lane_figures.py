@@ -20,8 +20,9 @@ from hushcast_testnet.cover.lane_watchers import (
 )
 from hushcast_testnet.cover.laned_network import LaneFault
 
-_DAEMONS, _TRIALS = 6, 20  # of networks whose blocks are sealed
-_OF_A_HOST, _WAITS = 20, 1_000  # lines that a host or second compares, and how often
+_DAEMONS = 6  # of networks whose blocks are sealed
+_OF_A_HOST = 20  # lines that a host or second compares
+_WAITS = 25  # of each draw
 _LOST, _A_DAY = 0.2, 48  # share of blocks that a porter loses; items of a box
 _CHANCE = 1.5  # times chance that a guess may be right
 
@@ -29,19 +30,20 @@ _CHANCE = 1.5  # times chance that a guess may be right
 def lane_figures(scene: CollusionScene, progress: Callable[[str], None]) -> list[CoverFigure]:
     """Measure everything of readers; the scene's `share` is set here."""
     progress("blocks of readers in rounds")
-    found = list(_blocks(scene.seed))
+    found = list(_blocks(scene))
     progress("hosts and seconds that wait for a word")
-    found += _words(scene.seed)
+    found += _words(scene)
     progress("hosts that collude")
     found += _readers(scene)
     return found
 
 
-def _blocks(seed: int) -> Iterator[CoverFigure]:
+def _blocks(scene: CollusionScene) -> Iterator[CoverFigure]:
     none, passes = LaneFault.NONE, LaneFault.PASSES_WHAT_CAME
-    guess = owner_guessed(_DAEMONS, _TRIALS, none, seed)
+    seed, trials = scene.seed, max(2, scene.draws // 2)
+    guess = owner_guessed(_DAEMONS, trials, none, seed)
     yield CoverFigure("host's guess of the owner by rounds it withholds (times chance)", guess, 0, _CHANCE)
-    guess = owner_guessed(_DAEMONS, _TRIALS, passes, seed)
+    guess = owner_guessed(_DAEMONS, trials, passes, seed)
     yield CoverFigure(f"control: {passes.value}", guess, _DAEMONS / 2, _DAEMONS)
     yield CoverFigure(
         "an empty box told from a full one by its second (AUC)", empty_told_apart(none, seed), 0.5, 0.55
@@ -60,15 +62,14 @@ def _blocks(seed: int) -> Iterator[CoverFigure]:
     yield CoverFigure("items lacking after a week, a fifth of blocks lost, nobody asks", lost, 0, 0)
 
 
-def _words(seed: int) -> Iterator[CoverFigure]:
-    once, daily = (
-        owner_waited_for(_OF_A_HOST, _WAITS, rule, seed) for rule in (ErrandRule.MONTHLY, ErrandRule.DAILY)
-    )
-    yield CoverFigure(
-        "host's guess of the owner by when it is told of a lane (times chance)", once, 0, _CHANCE
-    )
-    yield CoverFigure("control: the same where it is told each day", daily, 5, _OF_A_HOST)
-    shown, there = (shower_guessed(_OF_A_HOST, _WAITS, only_there, seed) for only_there in (False, True))
+def _words(scene: CollusionScene) -> Iterator[CoverFigure]:
+    seed, waits = scene.seed, _WAITS * scene.draws
+    told = {rule: owner_waited_for(_OF_A_HOST, waits, rule, seed) for rule in ErrandRule}
+    name = "host's guess of the owner by when it is told of a lane (times chance)"
+    yield CoverFigure(name, told[ErrandRule.MONTHLY], 0, _CHANCE)
+    yield CoverFigure("control: the same where it is told each week", told[ErrandRule.WEEKLY], 2, _OF_A_HOST)
+    yield CoverFigure("control: the same where it is told each day", told[ErrandRule.DAILY], 5, _OF_A_HOST)
+    shown, there = (shower_guessed(_OF_A_HOST, waits, only_there, seed) for only_there in (False, True))
     yield CoverFigure("second's guess of the owner by when bills are shown (times chance)", shown, 0, _CHANCE)
     yield CoverFigure(
         "control: the same where they are shown while the daemon is there", there, 5, _OF_A_HOST
@@ -82,9 +83,10 @@ def _readers(scene: CollusionScene) -> Iterator[CoverFigure]:
         named = readers_named(replace(scene, share=share))
         name = f"{share:.0%} of relays collude"
         yield CoverFigure(f"readers named in 60 days, host stays, {name}", named.host_stays, 0, most)
+        cut = "readers named in 60 days, a host a day"
         # A fifth is beyond the bar by the model too: 4 %.
-        yield CoverFigure(f"the same, a host a day, {name}", named.cut, 0, 0.015)
-        yield CoverFigure(f"the same, from any day of a quarter, {name}", named.cut_over_turn, 0, 0.015)
+        yield CoverFigure(f"{cut}, {name}", named.cut, 0, 0.015)
+        yield CoverFigure(f"{cut}, from any day of a quarter, {name}", named.cut_over_turn, 0, 0.015)
         least = share / 2
         yield CoverFigure(
             f"control: a host a day, no second needed, {name}", named.without_second, least, 2 * share

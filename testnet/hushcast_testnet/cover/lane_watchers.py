@@ -26,7 +26,6 @@ class ErrandRule(Enum):
 
     DAILY = 1
     WEEKLY = 7
-    FORTNIGHTLY = 14
     MONTHLY = 30
 
 

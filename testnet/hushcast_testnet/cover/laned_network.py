@@ -73,7 +73,11 @@ class LanedNetwork:
             self._seconds[relay.id] = LaneSecond(self.rules, relay.id, key, _FIRST_ROUND)
         self._lane_of: dict[bytes, tuple[LanedDaemon, bytes]] = {}
         self._now: dict[bytes, bytes] = {}
-        self._host = self._draw(32)  # one for all: it sees most so
+        self._host_key = ParcelKey.draw(self._draw)
+        address = parse_address("127.0.0.1:9")
+        # One for all: it sees most so.
+        self._host_relay = Relay(self._draw(32), address, self._host_key.public(), 0)
+        self._host = self._host_relay.id
         self.sizes: dict[bytes, list[int]] = defaultdict(list)
         """Bytes of a lane's blocks, as its second sees them."""
         self.given: dict[bytes, set[bytes]] = defaultdict(set)
@@ -86,7 +90,8 @@ class LanedNetwork:
         for own, relay in zip(keys, self._random.sample(self._relays, LANES), strict=True):
             errand = LaneErrand(relay.id, self._draw(LANE_NAME), own.host, self.round + _HELD)
             bill = LaneBill.drawn(self.rules, relay, errand, own.second, self._host, self._draw)
-            errands.append(errand)
+            sealed = errand.sealed(self.rules, self._host_relay, self._draw)
+            errands.append(LaneErrand.opened(self.rules, self._host, self._host_key, sealed))
             bills.append((relay.id, bill.sealed, bill.name))
         porter = LanePorter(self.rules, [(second, sealed) for second, sealed, _ in bills], self._draw)
         daemon = LanedDaemon(keys, errands, [LaneBox(self.rules) for _ in range(LANES)], porter)
