@@ -60,7 +60,7 @@ def test_a_planted_fault_is_found(fault: PlantedFault) -> None:
 
 
 def test_what_is_lost_on_the_way_goes_anew() -> None:
-    network = played(PlantedFault.NONE, loss=0.1, rounds=24, seed=4)
+    network = played(PlantedFault.NONE, loss=0.04, rounds=24, seed=4)
     assert set(network.dropped) == set(BODIES)
 
 
