@@ -207,6 +207,15 @@ class RosterKeeper:
         if self.newest is None or self.newest.epoch < self.calendar.epoch(self._env.now()):
             await self._asked.wait()
 
+    async def is_answered(self) -> bool:
+        """Ask the directory now, and tell whether it answers; what is new is taken in its time."""
+        try:
+            await self._source.fetch(self.newest.epoch if self.newest else None, self.newest)
+        except (TransportError, PeerError, Refusal):
+            return False
+        self._answered_at = self._env.elapsed()
+        return True
+
     async def changed(self) -> None:
         """Wait for the next roster."""
         await self._changed.park()

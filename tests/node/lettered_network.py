@@ -188,4 +188,4 @@ class LetterDaemon:
             listed = self.relays.waybill.opened_list(blocks.listed, blocks.blocks[-1])
         except PeerError:
             return
-        self.letters.note_listed(listed_numbers(listed), blocks.listed)
+        self.letters.note_listed(listed_numbers(listed))

@@ -156,7 +156,7 @@ def test_when_letters_are_due_says_nothing_of_what_is_published(
         assert [one.due for one, _ in sent] == [one.due for one in idle.plan(now)]
         assert len({one.key for one, _ in sent} - {None}) == sum(one.key is not None for one, _ in sent)
         if is_listed:
-            busy.note_listed({listed.number for _, listed in sent}, now)
+            busy.note_listed({listed.number for _, listed in sent})
 
 
 def test_a_message_goes_anew_until_it_is_listed_or_given_up() -> None:
@@ -166,7 +166,7 @@ def test_a_message_goes_anew_until_it_is_listed_or_given_up() -> None:
     for now in range(NOW, NOW + 12):
         went.update((now, one.number) for planned, one in play(rounds, now, draw) if planned.key)
     assert list(went) == [NOW, NOW + RECEIPT_ROUNDS + 1, NOW + 2 * (RECEIPT_ROUNDS + 1)]
-    assert rounds.note_listed({went[NOW + 10]}, NOW + 11) == [b"m"]
+    assert rounds.note_listed({went[NOW + 10]}) == [b"m"]
     assert not rounds.messages
     rounds.publish(b"lost", NOW, is_held=False)
     for now in range(NOW, NOW + 160):

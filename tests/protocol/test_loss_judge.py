@@ -58,7 +58,8 @@ class Chain:
             for letter in range(letters):
                 self.judge.note_sent(b"%d.%d" % (self.now, letter), self.now)
             listed = {b"%d.%d" % (self.now, letter) for letter in range(letters) if came(letter)}
-            self.judge.note_listed(listed, self.now)
+            self.judge.note_listed(listed)
+            self.judge.end_round(self.now)
         return self.judge
 
 
@@ -130,7 +131,7 @@ def test_lists_that_are_kept_no_more_do_not_count() -> None:
     for due in range(NOW, NOW + DAY):
         judge.note_sent(b"%d" % due, due)
     judge.forget_before(NOW + DAY)
-    judge.note_listed(frozenset(), NOW + 5 * DAY)
+    judge.end_round(NOW + 5 * DAY)
     assert (judge.record.lost, judge.record.score) == (0, 0.0)
 
 
@@ -147,10 +148,62 @@ def test_messages_count_as_loops_do_and_none_goes_once_a_chain_is_found() -> Non
                 rounds.note_sent(one, receipt)
                 passed.setdefault(one.due, set()).add(receipt.number)
             listed = passed.pop(now)
-            rounds.note_listed(listed if chance.random() > 0.3 else set(), now)
+            rounds.note_listed(listed if chance.random() > 0.3 else set())
+            rounds.end_round(now, is_handed_in=True, is_line_there=True)
             if rounds.judge.is_alarmed:
                 break
         found.append(now - NOW)
         rounds.publish(b"m", now, is_held=False)
         assert [one.key for one in rounds.plan(now + 1)] == [None] * 4
     assert 2 * found[0] < found[1] < 2 * DAY
+
+
+@pytest.mark.parametrize("every", [10**9, 140], ids=["no lists", "an old list in 140 rounds"])
+def test_who_keeps_lists_back_loses_what_is_on_them_and_no_message_goes_meanwhile(every: int) -> None:
+    draw, since, used = random.Random(1).randbytes, NOW, []
+    rounds, listed = LetterRounds(RULES, draw), dict[int, set[bytes]]()
+    for now in range(NOW, NOW + DAY // 2):
+        rounds.publish(b"%d" % now, now, is_held=False)
+        for one in rounds.plan(now, since=since):
+            used += [now] * (one.key is not None)
+            receipt = LetterReceipt(draw(NUMBER), draw(1)[0] % 16 == 0)
+            rounds.note_sent(one, receipt)
+            listed.setdefault(one.due, set()).add(receipt.number)
+        if now % every == 0:
+            rounds.note_listed(listed[since])
+            since += 1
+        rounds.end_round(now, is_handed_in=True, is_line_there=True)
+    assert rounds.judge.is_alarmed
+    assert max(used) <= NOW + 6
+
+
+@pytest.mark.parametrize(
+    "away", [(50 // 10, 3 * DAY), (1, DAY // 8)], ids=["50 minutes", "eight wakes a day"]
+)
+def test_rounds_in_which_a_daemons_own_line_was_away_count_for_nothing(away: tuple[int, int]) -> None:
+    """Handed in to nobody, or not handed in: the porter is asked nothing that it could have lost."""
+    draw, (length, every) = random.Random(1).randbytes, away
+    rounds, listed = LetterRounds(RULES, draw), dict[int, set[bytes]]()
+    for now in range(NOW, NOW + 30 * DAY):
+        is_there = now % every >= length
+        rounds.publish(b"%d" % now, now, is_held=False)
+        for one in rounds.plan(now):
+            receipt = LetterReceipt(draw(NUMBER), draw(1)[0] % 16 == 0)
+            if is_there or now % 2:
+                rounds.note_sent(one, receipt)
+            if is_there:
+                listed.setdefault(one.due, set()).add(receipt.number)
+        if is_there:
+            for due in [due for due in listed if due < now]:
+                rounds.note_listed(listed.pop(due))
+        rounds.end_round(now, is_there or now % 2 == 1, is_there)
+        rounds.given_up()
+    assert (rounds.judge.is_alarmed, rounds.judge.record.score) == (False, 0.0)
+
+
+def test_an_honest_porter_that_is_away_for_most_of_a_day_is_no_alarm_once_in_a_month() -> None:
+    chain = Chain()
+    chain.judge.note_sent(b"held", NOW + 70)
+    for chain.now in range(NOW, NOW + 120):
+        chain.judge.note_missed(chain.now)
+    assert not chain.play(DAY, lambda _: True).is_alarmed

@@ -51,6 +51,11 @@ class PlannedLetter:
     key: bytes | None
 
 
+def is_behind(since: int | None, now: int) -> bool:
+    """Tell whether lists lag behind by more than a receipt takes."""
+    return since is not None and since + RECEIPT_ROUNDS < now
+
+
 class LetterRounds:
     """What one daemon publishes under cover; it never goes another way."""
 
@@ -63,6 +68,8 @@ class LetterRounds:
         self.judge = LossJudge(rules, LossRecord())
         """Whether the chain loses too much."""
         self._given_up: list[bytes] = []
+        self._sent: list[bytes] = []
+        """Of the letters of the last round, the numbers that are to be listed."""
 
     def publish(self, key: bytes, now: int, is_held: bool, last_due: int | None = None) -> CoveredMessage:
         """Let a message go in a letter: at once, or held, due within a day. Raises `Refusal` for too many."""
@@ -106,14 +113,14 @@ class LetterRounds:
             message.number = None
         self._held_due.clear()
 
-    def plan(self, now: int, is_passed: bool = True) -> list[PlannedLetter]:
+    def plan(self, now: int, is_passed: bool = True, since: int | None = None) -> list[PlannedLetter]:
         """Return the four letters of a round in random order: what waits longest goes first.
 
         Without `is_passed` the porter throws them away, so no message is in any; nor is one where the chain
-        loses too much.
+        loses too much, or lists lag behind: `since` is the first round whose blocks are lacking.
         """
         self._look_back(now)
-        is_used = is_passed and not self.judge.is_alarmed
+        is_used = is_passed and not self.judge.is_alarmed and not is_behind(since, now)
         dues = [(now, False)] * AT_ONCE_A_ROUND
         dues += [(self._held_until(now), True) for _ in range(LETTERS_A_ROUND - AT_ONCE_A_ROUND)]
         planned: list[PlannedLetter] = []
@@ -133,14 +140,28 @@ class LetterRounds:
         """Take notice that a planned letter was handed in, and what it is listed by; return its message."""
         if letter.key is not None or receipt.is_loop:
             self.judge.note_sent(receipt.number, letter.due)
+            self._sent.append(receipt.number)
         for message in self._messages:
             if message.key == letter.key:
                 message.number, message.waits_until = receipt.number, letter.due + RECEIPT_ROUNDS
                 return message
         return None  # it is empty, or was taken back while its letter was sealed
 
-    def note_missed(self, now: int) -> None:
-        """Take notice that the porter did not have the letters of a round: it is no better than losing them.
+    def end_round(self, now: int, is_handed_in: bool, is_line_there: bool) -> None:
+        """Have a round that is over judged, before the next is planned.
+
+        One in which the daemon's own line may have been away says nothing of the porter.
+        """
+        if not is_line_there:
+            self.judge.forget(self._sent)
+        elif is_handed_in:
+            self.judge.end_round(now)
+        else:
+            self._note_missed(now)
+        self._sent = []
+
+    def _note_missed(self, now: int) -> None:
+        """Count a round that the porter did not have, by its own doing: it is no better than losing it.
 
         As many loops as there would have been are drawn; who waits to publish counts more of them.
         """
@@ -148,11 +169,11 @@ class LetterRounds:
         if 0 in drawn or any(one.number is None and not one.is_held for one in self._messages):
             self.judge.note_missed(now)
 
-    def note_listed(self, numbers: Collection[bytes], listed: int) -> list[bytes]:
-        """Take the third's list that came in a round, or that none did; return the keys of what is done."""
+    def note_listed(self, numbers: Collection[bytes]) -> list[bytes]:
+        """Take a third's list; return the keys of what is done."""
         done = [one.key for one in self._messages if one.number is not None and one.number in numbers]
         self._messages = [one for one in self._messages if one.key not in done]
-        self.judge.note_listed(numbers, listed)
+        self.judge.note_listed(numbers)
         return done
 
     def given_up(self) -> list[bytes]:

@@ -35,8 +35,8 @@ class LossRecord:
     is_alarmed: bool = False
     lost: int = 0
     """Lost rounds on end that are not in the score yet: it may be an outage."""
-    lost_since: int = 0
-    """The first of them."""
+    outage: int = 0
+    """Rounds that were handed in since the first of these was judged."""
     forgiven: int = 0
     """The round in which an outage was forgiven last; 0: none was."""
     under_way: dict[bytes, int] = field(default_factory=dict)
@@ -72,20 +72,34 @@ class LossJudge:
         if len(self.record.rounds) < self._day_rounds:
             self._count(now, came=False)
 
+    def forget(self, numbers: Collection[bytes]) -> None:
+        """Take notice that letters were handed in by a line that may not have been there."""
+        for number in numbers:
+            self.record.under_way.pop(number, None)
+
     def forget_before(self, oldest: int) -> None:
         """Take notice that lists of earlier rounds are kept no more: this daemon was away for days."""
         record = self.record
         record.under_way = {number: due for number, due in record.under_way.items() if due >= oldest}
 
-    def note_listed(self, numbers: Collection[bytes], listed: int) -> None:
-        """Take the third's list that came in a round, or that none did; judge the rounds that are over."""
+    def note_listed(self, numbers: Collection[bytes]) -> None:
+        """Take a third's list; what it brings too late takes nothing back."""
+        for number in [one for one in self.record.under_way if one in numbers]:
+            self._count(self.record.under_way.pop(number), came=True)
+
+    def end_round(self, now: int) -> None:
+        """Judge what is overdue at the end of a round whose letters the porter could have.
+
+        Whatever lists came: who keeps them back loses what is to be on them.
+        """
         record = self.record
-        for number, due in list(record.under_way.items()):
-            if number in numbers or due + RECEIPT_ROUNDS < listed:
-                del record.under_way[number]
-                self._count(due, number in numbers)
-        for due in sorted(due for due in record.rounds if due + RECEIPT_ROUNDS < listed):
+        for number in [one for one, due in record.under_way.items() if due + RECEIPT_ROUNDS < now]:
+            self._count(record.under_way.pop(number), came=False)
+        for due in sorted(due for due in record.rounds if due + RECEIPT_ROUNDS < now):
             self._judge(due, *record.rounds.pop(due))
+        record.outage = record.outage + 1 if record.lost else 0
+        if record.outage > self._longest_outage:
+            self._add_lost(record.lost)
 
     def _count(self, due: int, came: bool) -> None:
         there, lost = self.record.rounds.get(due, (0, 0))
@@ -94,10 +108,7 @@ class LossJudge:
     def _judge(self, due: int, there: int, lost: int) -> None:
         record = self.record
         if there == 0:
-            record.lost_since = record.lost_since if record.lost else due
             record.lost += 1
-            if due - record.lost_since >= self._longest_outage:
-                self._add_lost(record.lost)
             return
         counted = record.lost
         can_forgive = not record.forgiven or due - record.forgiven >= self._forgiven_rounds

@@ -134,7 +134,8 @@ class CoveredNetwork:
     def _speak(self, daemon: CoveredDaemon) -> None:
         third = self._relays[daemon.relays.third.id]
         if third.block is not None:
-            daemon.rounds.note_listed(listed_numbers(third.block), self.round - 1)
+            daemon.rounds.note_listed(listed_numbers(third.block))
+        daemon.rounds.end_round(self.round - 1, is_handed_in=True, is_line_there=True)
         for planned in daemon.rounds.plan(self.round):
             letter = seal_letter(self.rules, daemon.relays, planned.due, planned.key, self._draw)
             daemon.rounds.note_sent(planned, letter.receipt)

@@ -34,6 +34,7 @@ class PorterLoss(Enum):
     DELAYS = "passes a round too late the letters of"
     RESTARTS = "loses, by two on end,"
     IS_AWAY = "is away in"
+    KEEPS_LISTS = "keeps lists back, and loses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +97,20 @@ class _Author:
             while self._published * self._every <= now:
                 self._rounds.publish(b"%d" % self._published, now, is_held=False)
                 self._published += 1
-            if self._how == PorterLoss.IS_AWAY and self._is_drawn(now):
-                self._rounds.plan(now)
-                self._rounds.note_missed(now)
-            else:
+            is_away = self._how == PorterLoss.IS_AWAY and self._is_drawn(now)
+            if not is_away:
                 heard += self._hand_in(now)
-            self._rounds.note_listed(self._listed.pop(now, frozenset()), now - 1)
+            if self._how != PorterLoss.KEEPS_LISTS:
+                self._rounds.note_listed(self._listed.pop(now, frozenset()))
+            self._rounds.end_round(now, is_handed_in=not is_away, is_line_there=True)
             now += 1
         return heard, now
 
     def _hand_in(self, now: int) -> bool:
         """Hand in the letters of a round; tell whether a message of it will be heard."""
         is_heard = False
-        for letter in self._rounds.plan(now):
+        since = 0 if self._how == PorterLoss.KEEPS_LISTS else None
+        for letter in self._rounds.plan(now, since=since):
             is_loop = self._chance.random() < 1 / LOOP_EVERY
             receipt = LetterReceipt(self._chance.randbytes(NUMBER), is_loop)
             self._rounds.note_sent(letter, receipt)

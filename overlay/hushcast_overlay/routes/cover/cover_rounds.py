@@ -21,7 +21,7 @@ from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.cover.cover_chain import CoverLoss
 from hushcast_protocol.cover.cover_frames import BLOCK_DAYS, CoverBlocks, CoverLetters
 from hushcast_protocol.cover.cover_rules import CoverRules
-from hushcast_protocol.cover.letter_rounds import PlannedLetter
+from hushcast_protocol.cover.letter_rounds import PlannedLetter, is_behind
 from hushcast_protocol.cover.letters import LetterRelays, SealedLetter, seal_letter
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_protocol.cover.receipt_list import listed_numbers
@@ -67,7 +67,7 @@ class CoverRounds:
         share = context.env.uniform(manner.round_from, manner.round_until)
         self._phase = share * rules.round_seconds  # seconds from a round's begin, for as long as this runs
         self._ahead = manner.link_ahead * rules.round_seconds
-        self._asked: int | None = None
+        self._was_there = False  # this daemon's line, in the round before the last
 
     async def run(self) -> None:
         """Have a round after the other, until cancelled."""
@@ -81,16 +81,16 @@ class CoverRounds:
                 await self._env.sleep_until(self._moment(number) - self._ahead)
                 if last is not None:
                     self._messages.forget_unknown()
+                    await self._end(last, number)
                 try:
                     prepared = await self._prepared(number, nursery)
                     await self._env.sleep_until(self._moment(number) - _AWAKE)
                     await self._env.sleep_until(self._moment(number))
                     await self._hand_in(number, prepared)
-                    self._tell(self._problem)
+                    self._tell(self._problem(number))
                 except (Refusal, TransportError, PeerError) as error:
                     self._counters.add("cover_rounds_missed")
                     self._messages.problem = str(error)
-                    self._note_missed(number)
                 last = number
 
     @property
@@ -99,11 +99,11 @@ class CoverRounds:
             return CoverLoss.LISTS
         return CoverLoss.LETTERS if self._messages.rounds.judge.is_alarmed else CoverLoss.NOTHING
 
-    @property
-    def _problem(self) -> str | None:
+    def _problem(self, number: int) -> str | None:
         """Why nothing arrives, and for how long, for people; `None`: messages go."""
         if self._loss == CoverLoss.NOTHING:
-            return None
+            is_late = self._chain.is_away and is_behind(self._chain.held.since, number)
+            return "receipts are late, so no message goes until they come" if is_late else None
         days = math.ceil(max(0.0, self._chain.held.chain.leaves_at() - self._env.now()) / _DAY)
         drawn = "another is drawn " + ("in the next round" if days == 0 else f"in {counted(days, 'day')}")
         if self._loss == CoverLoss.LISTS:
@@ -120,11 +120,27 @@ class CoverRounds:
         """Whether no directory answers either: then it is this daemon's own line."""
         return self._rosters.silence > _DIRECTORY_SILENT * self._rules.epoch_seconds
 
-    def _note_missed(self, number: int) -> None:
-        """Count a round that the porter did not have; one that this daemon missed is none that was lost."""
-        if self._chain.is_away and self._chain.is_passed(number) and not self._is_cut_off:
-            self._messages.rounds.note_missed(number)
-            self._chain.note_missed()
+    async def _end(self, last: int, number: int) -> None:
+        """Judge the round before, and have the link opened anew where the porter did not answer in it.
+
+        One without its answer counts if this daemon's line was there before and after it: a directory is
+        asked, whatever waits. Else each short absence of a line, and each wake, would be the porter's loss.
+        """
+        is_handed_in = self._chain.handed_in == last
+        is_answered = is_handed_in and self._chain.held.since >= last
+        if is_handed_in and not is_answered:
+            self._chain.note_away()
+            await self._link.close()
+        is_next = number == last + 1
+        is_there = is_answered
+        if is_next and not is_answered and self._chain.is_away:
+            with trio.move_on_after(self._left(number) / 2):
+                is_there = await self._rosters.is_answered()
+        if is_handed_in or (self._chain.is_away and self._chain.is_passed(last)):
+            is_sure = is_answered or (self._was_there and is_there)
+            self._messages.rounds.end_round(last, is_handed_in, is_sure)
+            self._chain.note_judged()
+        self._was_there = is_next and is_there
 
     def _moment(self, number: int) -> float:
         return number * self._rules.round_seconds + self._phase
@@ -145,10 +161,9 @@ class CoverRounds:
         """Open the link where there is none, and seal the letters of a round; raise why none can go."""
         self._messages.tell_given_up()
         relays = await self._relays()
-        await self._check_answered()
         if not self._link.is_open:
             await self._open(relays, number, nursery)
-        planned = self._messages.rounds.plan(number, self._chain.is_passed(number))
+        planned = self._messages.rounds.plan(number, self._chain.is_passed(number), self._chain.held.since)
         self._messages.tell_given_up()
         bodies = await self._messages.bodies(planned, self._left(number))
         return [self._sealed(relays, one, bodies) for one in planned]
@@ -181,13 +196,6 @@ class CoverRounds:
             raise Refusal("no roster yet")
         return roster
 
-    async def _check_answered(self) -> None:
-        """Have the link opened anew where the porter did not answer the letters of before."""
-        if self._asked is not None and self._chain.held.since <= self._asked:
-            self._chain.note_away()
-            await self._link.close()
-        self._asked = None
-
     async def _open(self, relays: LetterRelays, number: int, nursery: trio.Nursery) -> None:
         begins = None
         try:
@@ -216,7 +224,6 @@ class CoverRounds:
         since = min(max(self._chain.held.since, oldest), number)
         if since == oldest:
             self._messages.rounds.judge.forget_before(oldest)
-        self._asked = number - 1 if since < number else None
         # First this: nothing that depends on what is in the letters stands between the moment and them.
         letters = CoverLetters(number, since, tuple(letter.sealed for _, letter in prepared))
         with trio.move_on_after(self._rules.round_seconds - self._ahead) as patience:
@@ -240,11 +247,10 @@ class CoverRounds:
         self._chain.note_read(blocks.round)
         try:
             listed = self._chain.held.waybill.opened_list(blocks.listed, blocks.blocks[-1])
-        except AuthenticationError:  # no list came in that round
-            self._messages.note_listed(frozenset(), blocks.round)
-        else:
-            self._chain.note_listed()
-            self._messages.note_listed(listed_numbers(listed), blocks.round)
+        except AuthenticationError:
+            return  # no list came in that round
+        self._chain.note_listed()
+        self._messages.note_listed(listed_numbers(listed))
 
     def describe(self) -> dict[str, Any]:
         """Return how it goes, as `hushcast status` shows it; nothing names a relay."""

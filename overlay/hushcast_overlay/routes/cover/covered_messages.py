@@ -196,9 +196,9 @@ class CoveredMessages:
         if message is not None:
             self._keep(message)
 
-    def note_listed(self, numbers: frozenset[bytes], listed: int) -> None:
+    def note_listed(self, numbers: frozenset[bytes]) -> None:
         """Take a third's list; its messages are forgotten when the outbox has noted their receipts."""
-        for key in self.rounds.note_listed(numbers, listed):
+        for key in self.rounds.note_listed(numbers):
             waiting = self._waiting.get(key[:_ID])
             if waiting is None or waiting.missing == {key}:
                 self._end(key, is_taken=True)

@@ -40,7 +40,7 @@ class _StoredLosses(msgspec.Struct, frozen=True, array_like=True):
     score: float = 0.0
     is_alarmed: bool = False
     lost: Counter = 0
-    lost_since: Counter = 0
+    outage: Counter = 0
     forgiven: Counter = 0
     under_way: tuple[tuple[bytes, Counter], ...] = ()
     rounds: tuple[tuple[Counter, Counter, Counter], ...] = ()
@@ -49,7 +49,7 @@ class _StoredLosses(msgspec.Struct, frozen=True, array_like=True):
     def of(cls, record: LossRecord) -> _StoredLosses:
         rounds = tuple((due, *counts) for due, counts in record.rounds.items())
         under_way = tuple(record.under_way.items())
-        numbers = record.lost, record.lost_since, record.forgiven
+        numbers = record.lost, record.outage, record.forgiven
         return cls(record.score, record.is_alarmed, *numbers, under_way, rounds)
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class _StoredLosses(msgspec.Struct, frozen=True, array_like=True):
     def record(self) -> LossRecord:
         under_way = {sized(number, NUMBER): due for number, due in self.under_way}
         rounds = {due: (came, lost) for due, came, lost in self.rounds}
-        numbers = self.lost, self.lost_since, self.forgiven
+        numbers = self.lost, self.outage, self.forgiven
         return LossRecord(self.score, self.is_alarmed, *numbers, under_way, rounds)
 
 
@@ -153,8 +153,8 @@ class KeptChain:
         self.held.without_list += 1
         self._store.write_soon(self._record())
 
-    def note_missed(self) -> None:
-        """Take notice of a round that the porter did not have; on disk with the next commit."""
+    def note_judged(self) -> None:
+        """Take notice of a round that was judged; on disk with the next commit."""
         self._store.write_soon(self._record())
 
     def note_listed(self) -> None:
