@@ -28,7 +28,7 @@ _WANTED, _NAMED_BY_LOSSES = 150, 0.05
 # Shares of rounds that it loses, and messages a day; of the second it needs as many as are wanted.
 _LOSSES = (
     *((0.04, 12), (0.059, 4), (0.059, 12), (0.08, 12)),
-    *((0.2, 4), (0.2, 12), (0.2, 100), (0.4, 12)),
+    *((0.2, 4), (0.2, 12), (0.2, 100), (0.4, 12), (0.6, 12), (0.9, 12)),
 )
 _WIDTH = 4  # thirds that a porter probes
 
