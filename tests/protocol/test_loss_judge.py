@@ -177,9 +177,7 @@ def test_who_keeps_lists_back_loses_what_is_on_them_and_no_message_goes_meanwhil
     assert max(used) <= NOW + 6
 
 
-@pytest.mark.parametrize(
-    "away", [(5, 3 * DAY), (1, DAY // 8)], ids=["50 minutes", "eight wakes"]
-)
+@pytest.mark.parametrize("away", [(5, 3 * DAY), (1, DAY // 8)], ids=["50 minutes", "eight wakes"])
 def test_rounds_in_which_a_daemons_own_line_was_away_count_for_nothing(away: tuple[int, int]) -> None:
     """Handed in to nobody, or not handed in: the porter is asked nothing that it could have lost."""
     draw, (length, every) = random.Random(1).randbytes, away
