@@ -219,7 +219,7 @@ def _message(data: bytes) -> object:
     passed = trail.Trail(message.trail)
     passed.add(b"l" * 16)
     assert b"l" * 16 in passed
-    assert len(passed.to_bytes()) == trail.TRAIL_SIZE
+    assert len(passed.to_bytes()) == messages.TRAIL_SIZE
     return bodies.open_body(TOPIC_KEY, message)
 
 
@@ -237,7 +237,7 @@ def _body(data: bytes) -> object:
         signed = bodies._signed(TOPIC_KEY, DAY, nonce, values, payload)
         plain = data[:39] + signature(AUTHOR, SignaturePurpose.AUTHOR, signed) + data[messages.HEADER :]
     sealed = nonce + aead_seal(plain, bodies._associated(DAY), nonce, bodies._body_key(TOPIC_KEY))
-    message = Message(messages.message_id(DAY, sealed), DAY, (b"t" * 16,), bytes(trail.TRAIL_SIZE), sealed)
+    message = Message(messages.message_id(DAY, sealed), DAY, (b"t" * 16,), bytes(messages.TRAIL_SIZE), sealed)
     content = bodies.open_body(TOPIC_KEY, message)
     assert len(content.payload) <= len(data)
     assert content.author in (None, AUTHOR.public())
@@ -334,7 +334,7 @@ def _packed(
     return Target(name, run, corpus, answers or (PeerError,), mutate_packed, weight)
 
 
-_decode_view = decoder(links.RosterView | None, "view", 64)
+_decode_view = decoder(roster.RosterView | None, "view", 64)
 
 
 def some_frames(random: Random) -> list[bytes]:

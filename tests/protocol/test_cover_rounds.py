@@ -175,6 +175,24 @@ def test_a_message_goes_anew_until_it_is_listed_or_given_up() -> None:
     assert not rounds.given_up()
 
 
+def test_where_lists_are_late_each_message_goes_before_one_goes_anew() -> None:
+    """Of 65 parts all go within 22 rounds, though none is listed meanwhile; then each goes anew in turn."""
+    rounds, draw = LetterRounds(RULES, drawing()), drawing(2)
+    parts = [b"%d" % number for number in range(65)]
+    for key in parts:
+        rounds.publish(key, NOW, is_held=False)
+    assert rounds.rounds_until(parts) == 22
+    went = []
+    for now in range(NOW, NOW + 44):
+        went += sorted(one.key for one, _ in play(rounds, now, draw) if one.key is not None)
+    assert set(went[:66]) == set(went[66:132]) == set(parts)
+    rounds.publish(b"new", NOW + 45, is_held=False)
+    rounds.publish(b"held", NOW + 45, is_held=True)
+    assert rounds.rounds_until([b"new"]) == rounds.rounds_until([b"held"]) == 1
+    play(rounds, NOW + 45, draw)
+    assert rounds.rounds_until([b"new"]) == 0, "it is under way"
+
+
 def test_a_message_of_one_day_goes_in_a_letter_that_is_due_on_it_or_is_given_up() -> None:
     rounds, draw = LetterRounds(RULES, drawing()), drawing(2)
     for number in range(30):

@@ -40,7 +40,7 @@ class CoveredMessage:
     number: bytes | None = None
     """Of its letter under way."""
     waits_until: int = 0
-    """The round up to which that may be listed."""
+    """The round up to which that, or the last one, may be listed; 0: it never went."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class LetterRounds:
         self._held_due.clear()
 
     def plan(self, now: int, is_passed: bool = True, since: int | None = None) -> list[PlannedLetter]:
-        """Return the four letters of a round in random order: what waits longest goes first.
+        """Return the four letters of a round in random order: what never went goes first, oldest first.
 
         Without `is_passed` the porter throws them away, so no message is in any; nor is one where the chain
         loses too much, or lists lag behind: `since` is the first round whose blocks are lacking.
@@ -127,10 +127,8 @@ class LetterRounds:
         for due, is_held in dues:
             fitting = (
                 one.key
-                for one in self._messages
-                if one.number is None
-                and one.is_held == is_held
-                and (one.last_due is None or due <= one.last_due)
+                for one in self._in_turn(is_held)
+                if (one.last_due is None or due <= one.last_due)
                 and all(one.key != other.key for other in planned)
             )
             planned.append(PlannedLetter(due, next(fitting, None) if is_used else None))
@@ -186,15 +184,25 @@ class LetterRounds:
         """Those without a receipt, oldest first."""
         return list(self._messages)
 
-    def rounds_until(self, key: bytes) -> int:
-        """Return in how many rounds a letter with this message is handed in, if all before it are."""
-        before = 0
-        is_held = any(one.is_held for one in self._messages if one.key == key)
-        for one in self._messages:
-            before += one.number is None and one.is_held == is_held
-            if one.key == key:
-                break
-        return -(-before // (LETTERS_A_ROUND - AT_ONCE_A_ROUND if is_held else AT_ONCE_A_ROUND))
+    def rounds_until(self, keys: Collection[bytes]) -> int:
+        """Return in how many rounds the last letter with one of these messages is handed in.
+
+        Where each goes in its turn; 0: none waits for a letter. At once and held are counted apart.
+        """
+        rounds = 0
+        for is_held, letters in ((False, AT_ONCE_A_ROUND), (True, LETTERS_A_ROUND - AT_ONCE_A_ROUND)):
+            turns = [turn for turn, one in enumerate(self._in_turn(is_held)) if one.key in keys]
+            rounds = max([rounds, *(turn // letters + 1 for turn in turns)])
+        return rounds
+
+    def _in_turn(self, is_held: bool) -> list[CoveredMessage]:
+        """Return those that wait for a letter in the order in which they get one.
+
+        What goes anew is behind what never went, and among its like behind what was under way before it: if
+        lists are late, the oldest would else have all letters again and again.
+        """
+        waiting = [one for one in self._messages if one.number is None and one.is_held == is_held]
+        return sorted(waiting, key=lambda one: one.waits_until)
 
     def _held_until(self, now: int) -> int:
         """Draw a round within a day in which not too many held letters are due."""

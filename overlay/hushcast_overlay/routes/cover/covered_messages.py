@@ -162,16 +162,17 @@ class CoveredMessages:
         is_begun = self.begins is not None and self.begins <= rules.round_at(now)
         first = "under cover" if is_begun else f"under cover letters begin {begin}; then"
         soon = f"{span((RECEIPT_ROUNDS + 1) * rules.round_seconds)} later"
-        last = _keys(covered)[-1]
-        held = next((one.is_held for one in self.rounds.messages if one.key == last), False)
+        keys = set(_keys(covered))
+        is_held = any(one.is_held for one in self.rounds.messages if one.key in keys)
+        number = self.rounds.rounds_until(keys)
         if covered.parts > 1:
-            number = self.rounds.rounds_until(last) + (rules.held_rounds if held else 0)
-            longest = span(number * rules.round_seconds)
+            longest = span((number + (rules.held_rounds if is_held else 0)) * rules.round_seconds)
             return f"{first} its {covered.parts} parts go within {longest}, and the last receipt comes {soon}"
-        if held:
-            longest = span(rules.held_rounds * rules.round_seconds)
+        if is_held:
+            longest = span((max(0, number - 1) + rules.held_rounds) * rules.round_seconds)
             return f"{first} it is held for up to {longest}, and its receipt comes up to {soon}"
-        return f"{first} it goes in one of the next rounds, and its receipt comes up to {soon}"
+        when = "in one of the next rounds" if number <= 1 else f"within {span(number * rules.round_seconds)}"
+        return f"{first} it goes {when}, and its receipt comes up to {soon}"
 
     async def bodies(self, planned: Sequence[PlannedLetter], within: float) -> dict[bytes, bytes]:
         """Return the letters' bodies by the messages' keys; what is not sealed `within` seconds waits."""
