@@ -63,6 +63,7 @@ class Subscriber:
         await erase_others(self._store, {subscription.name for subscription in held})
         for subscription in held:
             await subscription.load()
+            await subscription.lapse(self._first_known())  # before anything comes
         routes = await self._carrier.resume(held)
         for subscription in held:
             subscription.route = routes[subscription.name]
@@ -188,7 +189,9 @@ class Subscriber:
     async def _forget_days(self, subscription: LocalSubscription) -> None:
         """Forget in the inbox the ids of days gone by."""
         while True:
-            # Where they were kept messages may come once again for so many days.
-            first = self._calendar.day(self._env.now() - self._calendar.grace) - MAX_DAYS_KEPT
-            await subscription.lapse(first)
+            await subscription.lapse(self._first_known())
             await trio.sleep(self._calendar.lead * self._env.uniform(0.5, 1.0))
+
+    def _first_known(self) -> int:
+        """Return the first day whose ids inboxes know: where it was kept a message may come once again."""
+        return self._calendar.day(self._env.now() - self._calendar.grace) - MAX_DAYS_KEPT

@@ -167,6 +167,8 @@ class LocalSubscription:
         except (AuthenticationError, DecodeError):
             self._counters.add("messages_not_ours")
             return
+        if self.scope.cancel_called:
+            return  # it has ended, and what is kept of it is erased
         whole = await self._parts.take(part, message)
         if whole is None:
             return

@@ -1,7 +1,8 @@
 """Waiting parts: of messages that come in parts, those whose rest has not come; on disk.
 
 Whoever knows the topic can send parts whose rest never comes. So there is room for so many; with one more
-that message gives way which had a part longest ago, and applications are told that one was lost.
+that message gives way which had a part longest ago. Not that with the fewest parts: whoever sent many once
+would keep all later ones out. Applications are told that one was lost where more than one of its parts came.
 """
 
 from __future__ import annotations
@@ -131,8 +132,10 @@ class WaitingParts:
             self._lose(next(iter(self._wholes)))
 
     def _lose(self, name: bytes) -> None:
+        is_told = len(self._wholes[name].numbers) > 1  # a single part costs a stranger nothing
         self.end(name)
-        self._inbox.note_lost(1)
+        if is_told:
+            self._inbox.note_lost(1)
 
     def _key(self, name: bytes, number: int) -> bytes:
         return self._subscription + name + bytes([number])

@@ -46,9 +46,36 @@ async def test_a_flood_of_first_parts_has_a_bound_and_lets_others_through(
     left = await reader.store.scan(PART)
     assert len(left) <= 20
     listener = reader.subscription.inbox.listen()
-    assert listener.lost() == flood - len(left), "what gives way is told"
+    assert listener.lost() == 0, "of a message nobody is told for one part of it"
     await reader.die_within(reader.whole(0, "small"), 9)
     assert len(reader.subscription._parts._wholes) == len(left)
+
+
+async def test_what_was_sent_once_keeps_no_later_message_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strangers' parts give way, however many each of their messages has, and that is told once for each."""
+    monkeypatch.setattr(waiting_parts, "MAX_WAITING_PARTS", 20)
+    reader = Reader()
+    for stranger in range(5):
+        secret = Seed(bytes([200 + stranger]) * 32)
+        for one in reader.parts(reader.whole(0), secret)[:4]:
+            await reader.take(one)
+    listener = reader.subscription.inbox.listen()
+    for at, one in enumerate(reader.parts(reader.whole(1), SECRETS[1])):
+        if at % 4 == 1:
+            await reader.take(reader.parts(reader.whole(0), Seed(bytes([100 + at]) * 32))[0])
+        await reader.take(one)
+    assert await reader.shown() == [payload(1)]
+    assert 0 < (listener.lost() or 0) <= 5
+
+
+async def test_a_part_for_a_subscription_that_has_ended_leaves_nothing() -> None:
+    reader = Reader()
+    reader.subscription.scope.cancel()
+    reader.subscription.inbox.close()
+    await reader.subscription.inbox.erase()
+    await reader.take(reader.parts(reader.whole(0), SECRETS[0])[0])
+    await reader.store.write()
+    assert not await reader.store.scan(PART)
 
 
 async def test_nobody_adds_to_a_message_or_puts_another_piece_into_it() -> None:
