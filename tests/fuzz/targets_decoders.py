@@ -27,7 +27,7 @@ from mutating import mutate_packed
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
 
 from hushcast_protocol.authorities import directory_requests as asked
-from hushcast_protocol.base import links, roster
+from hushcast_protocol.base import roster
 from hushcast_protocol.base.addresses import is_of_key
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.hashes import DIGEST, Domain, digest
