@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
+from mortal_store import MortalStore
 from small_network import derive
-from test_inbox import MortalStore
 
 from hushcast_local.inbox import Inbox
 from hushcast_local.inbox_records import MESSAGE, InboxMessage, decode_message

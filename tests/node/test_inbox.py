@@ -10,6 +10,7 @@ import trio
 import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mortal_store import MortalStore
 
 from hushcast_local import inbox as module
 from hushcast_local.inbox import Inbox, InboxListener
@@ -19,30 +20,9 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
 
 NAME = b"subscription 1 ."
 DAY = 24 * 3600.0
-
-
-class MortalStore(MemoryStore):
-    """Forgets, when it dies, what nobody waited for: as a database whose process is killed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._unwritten: list[Change] = []
-
-    def write_soon(self, *changes: Change) -> None:
-        self._unwritten += changes
-
-    async def write(self, *changes: Change) -> None:
-        self._unwritten += changes
-        await trio.lowlevel.checkpoint()  # whoever is cancelled here has handed them over all the same
-        super().write_soon(*self._unwritten)
-        self._unwritten = []
-
-    def die(self) -> None:
-        self._unwritten = []
 
 
 class Desk:

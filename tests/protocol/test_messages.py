@@ -160,7 +160,7 @@ NOBODY = bytes(96)
 HOSTILE = {
     "empty": b"",
     "version alone": b"\x01",
-    "another kind": b"\x04" + bytes(6) + NOBODY + bytes(1024),
+    "another kind": b"\x05" + bytes(6) + NOBODY + bytes(1024),
     "version 0": bytes(HEADER + 1024),
     "payload too long": b"\x01" + (1025).to_bytes(4, "big") + bytes(2) + NOBODY + bytes(1024),
     "payload far too long": b"\x01\xff\xff\xff\xff\x00\x00" + NOBODY + bytes(1024),

@@ -149,6 +149,7 @@ READ_WITHOUT = {
     "overlay/hushcast_overlay/routes/route_records.py": "the layout of before",
     "overlay/hushcast_overlay/relay/intake.py": "what was judged at the start",
     "overlay/hushcast_overlay/relay/cover/porter_records.py": "what was judged at the start",
+    "local/hushcast_local/waiting_parts.py": "pieces of a message whose last one came, judged at the start",
     "overlay/hushcast_overlay/rosters.py": "keys, to forget them",
     "runtime/hushcast_runtime/processes/own_address.py": "an address that does not parse is drawn anew",
     "overlay/hushcast_overlay/relay/keepers/kept_messages.py": "bodies, judged when they are asked for",
