@@ -11,7 +11,7 @@ from hushcast import sockets
 from hushcast.errors import TimedOut
 from hushcast.plain_connection import ask_plainly
 from hushcast.questions import Questions
-from hushcast_cli.options import Choices
+from hushcast_cli.choices import Choices
 from hushcast_cli.progress import forget_waiting, shown_when_late, time_over
 
 T = TypeVar("T")

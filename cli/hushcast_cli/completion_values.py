@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import click
 
-from hushcast_cli.options import Choices
+from hushcast_cli.choices import Choices
 
 _PATIENCE = 1.0  # seconds that a person waits for suggestions
 

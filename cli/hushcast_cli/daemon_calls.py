@@ -11,8 +11,8 @@ import trio
 
 from hushcast.daemon import Daemon, connect
 from hushcast_cli.awaited_progress import shown_when_slow
+from hushcast_cli.choices import Choices
 from hushcast_cli.chosen_daemon import daemon_socket
-from hushcast_cli.options import Choices
 from hushcast_cli.progress import forget_waiting, time_over
 
 T = TypeVar("T")

@@ -9,10 +9,11 @@ import sys
 
 import click
 
+from hushcast_cli.choices import Choices
 from hushcast_cli.command_groups import SectionedGroup
 from hushcast_cli.completion import PROGRAM, VARIABLE
 from hushcast_cli.exits import ExitCode, report
-from hushcast_cli.options import Choices, daemon_options
+from hushcast_cli.options import daemon_options
 from hushcast_cli.output import note
 
 

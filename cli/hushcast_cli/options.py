@@ -4,36 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
 
-from hushcast.sockets import VARIABLE
+from hushcast_cli.choices import Choices
 from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 from hushcast_protocol.overlay.profile import HARDENED, MAX_DEPTH, PROFILES
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
-
-
-@dataclass
-class Choices:
-    """What the shared options chose, wherever on the command line they stood; and that line, as typed."""
-
-    socket: Path | None = None
-    node: str | None = None
-    """A daemon's name in the testnet that runs; never together with a socket."""
-    json: bool = False
-    line: str | None = None
-
-    @property
-    def names_daemon(self) -> bool:
-        """Whether somebody said which daemon is meant, here or in the environment."""
-        return bool(self.socket or self.node or os.environ.get(VARIABLE))
 
 
 CURSOR: click.ParamType[int] = click.IntRange(0, 2**63 - 1)  # as the control socket has it
@@ -43,8 +25,6 @@ GIVEN: click.Path = click.Path(path_type=Path, allow_dash=True)
 """A file, or `-` for standard input."""
 
 _CHOSEN_AT = "hushcast daemon chosen at"
-
-pass_choices = click.make_pass_decorator(Choices, ensure=True)
 
 
 def _check_seconds(context: click.Context, parameter: click.Parameter, seconds: float | None) -> float | None:

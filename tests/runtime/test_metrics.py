@@ -16,12 +16,12 @@ from hushcast_directory.server.counters import DIRECTORY_COUNTERS
 from hushcast_node.counters import COUNTERS
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.processes.exposition import Readings
 from hushcast_runtime.processes.metrics import (
     GAUGES,
     MAX_REQUEST,
     MAX_SCRAPERS,
     MetricsServer,
-    Readings,
     readings,
 )
 from hushcast_runtime.processes.readiness import Readiness

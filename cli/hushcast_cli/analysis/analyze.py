@@ -10,7 +10,8 @@ import click
 from hushcast_cli import completion_values
 from hushcast_cli.analysis.learn_k import learn_k, learns_k, whole_numbers
 from hushcast_cli.analysis.spark import master_option
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import json_option
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
 if TYPE_CHECKING:

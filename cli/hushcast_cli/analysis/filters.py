@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import json_option
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
 _positive = click.IntRange(min=1)

@@ -8,7 +8,8 @@ import click
 
 from hushcast_cli.analysis.analyze import COLLUDING, attack_option, colluding_option
 from hushcast_cli.analysis.spark import master_option
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import json_option
 
 _KEPT = 30  # reports: a month of days
 

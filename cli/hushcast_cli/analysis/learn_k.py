@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from hushcast_cli.analysis.spark import spark_session, told
-from hushcast_cli.options import Choices
+from hushcast_cli.choices import Choices
 from hushcast_cli.output import json_line, text_line, write
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition

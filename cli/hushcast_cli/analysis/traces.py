@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from hushcast_cli.analysis.spark import master_option
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
-from hushcast_cli.options import Choices, depth_option, json_option, pass_choices, profile_option
+from hushcast_cli.options import depth_option, json_option, profile_option
 
 _positive = click.IntRange(min=1)
 _OF_TRACES = ("nodes", "subscribers", "publications", "out")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from hushcast_cli.options import FILE, Choices, daemon_options, pass_choices, timeout_option
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import FILE, daemon_options, timeout_option
 
 
 @click.command(short_help="List, share or take over keys of authors.")

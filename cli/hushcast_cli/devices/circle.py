@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hushcast_cli.options import (
-    Choices,
-    check_one_topic,
-    daemon_options,
-    link_file_option,
-    pass_choices,
-    timeout_option,
-)
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import check_one_topic, daemon_options, link_file_option, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.gateways.gateway_operators import COMMANDS
-from hushcast_cli.options import Choices, config_option, json_option, pass_choices
+from hushcast_cli.options import config_option, json_option
 from hushcast_cli.purposes.gateway_purposes import gateway_purposes
 
 

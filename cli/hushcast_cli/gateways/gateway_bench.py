@@ -8,8 +8,8 @@ from typing import Any
 
 import trio
 
+from hushcast_cli.choices import Choices
 from hushcast_cli.gateways.gateway_load import LoadFigures, LoadPlan, check_plan, endpoint_of, put_load
-from hushcast_cli.options import Choices
 from hushcast_cli.output import json_line, text_line, write
 from hushcast_protocol.base.errors import UsageError
 

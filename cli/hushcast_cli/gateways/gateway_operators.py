@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of
-from hushcast_cli.options import Choices, config_option, json_option, pass_choices
+from hushcast_cli.options import config_option, json_option
 
 if TYPE_CHECKING:
     from hushcast_gateway.operators.questions import (

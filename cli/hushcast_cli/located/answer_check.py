@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hushcast_cli.options import Choices
+from hushcast_cli.choices import Choices
 from hushcast_cli.output import json_line, text_line, write
 from hushcast_located.keys import read_public
 from hushcast_located.meanings import MEANING, when

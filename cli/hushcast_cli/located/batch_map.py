@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from hushcast_cli.options import FILE, Choices, json_option, pass_choices
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import FILE, json_option
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushcast_cli.analysis.spark import spark_session
-from hushcast_cli.options import Choices
+from hushcast_cli.choices import Choices
 from hushcast_cli.output import json_line, text_line, write
 from hushcast_cli.progress import reporting
 from hushcast_located.batch_folder import BatchFolder

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hushcast_cli.options import FILE, Choices, daemon_options, pass_choices, timeout_option
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import FILE, daemon_options, timeout_option
 
 if TYPE_CHECKING:
     from hushcast_protocol.base.secrets import Seed

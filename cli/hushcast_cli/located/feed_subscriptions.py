@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from hushcast_cli.options import Choices, daemon_options, json_option, pass_choices, timeout_option
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import daemon_options, json_option, timeout_option
 from hushcast_protocol.spatial.answer_problems import AnswerProblem
 
 _ANY = "any"

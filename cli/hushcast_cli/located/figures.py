@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from hushcast_cli.options import FILE, Choices, json_option, pass_choices
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import FILE, json_option
 from hushcast_protocol.base.errors import UsageError
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.located.batch_publication import feed_option, publish_command, revoke_command
 from hushcast_cli.located.feed_subscriptions import subscribe, subscriptions, unsubscribe
 from hushcast_cli.located.provide import offer
-from hushcast_cli.options import FILE, Choices, daemon_options, json_option, pass_choices, timeout_option
+from hushcast_cli.options import FILE, daemon_options, json_option, timeout_option
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 

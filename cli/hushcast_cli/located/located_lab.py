@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from hushcast_cli.analysis.spark import master_option
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.located.batch_map import draw_map
 from hushcast_cli.located.figures import figures
-from hushcast_cli.options import FILE, Choices, json_option, pass_choices
+from hushcast_cli.options import FILE, json_option
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 

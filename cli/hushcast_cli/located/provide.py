@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.configuration.places import config_of
-from hushcast_cli.options import FILE, Choices, config_option, json_option, pass_choices
+from hushcast_cli.options import FILE, config_option, json_option
 
 _config_option = config_option(
     "The configuration, TOML; the one that `hushcast init located-provider` wrote unless given."

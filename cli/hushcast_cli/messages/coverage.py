@@ -8,12 +8,11 @@ from typing import Any
 import click
 
 from hushcast_cli import completion_values
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.options import (
-    Choices,
     check_one_topic,
     daemon_options,
     link_file_option,
-    pass_choices,
     timeout_option,
     where_option,
 )

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_option
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import daemon_options, timeout_option
 from hushcast_runtime.wording import counted
 
 

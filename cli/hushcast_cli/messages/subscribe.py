@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_cli import completion_values
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.messages.since import SINCE
 from hushcast_cli.options import (
-    Choices,
     check_one_topic,
     daemon_options,
     link_file_option,
     open_option,
-    pass_choices,
     terms_options,
     timeout_option,
     where_option,

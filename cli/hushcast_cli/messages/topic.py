@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
-from hushcast_cli.options import Choices, check_one_topic, json_option, link_file_option, pass_choices
+from hushcast_cli.options import check_one_topic, json_option, link_file_option
 
 if TYPE_CHECKING:
     from hushcast_protocol.content.attributes import Attribute

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.configuration.state import daemon_config_option
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import json_option
 
 if TYPE_CHECKING:
     from hushcast_runtime.storage.backup_format import BackupHeader

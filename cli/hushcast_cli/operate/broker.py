@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_brokers.program import BROKER
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of, config_of_any, places
-from hushcast_cli.options import GIVEN, Choices, config_option, json_option, pass_choices
+from hushcast_cli.options import GIVEN, config_option, json_option
 
 if TYPE_CHECKING:
     from hushcast_brokers.broker.settings import RootSettings

@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of, name_option, places
-from hushcast_cli.options import (
-    GIVEN,
-    Choices,
-    config_option,
-    json_option,
-    pass_choices,
-    timeout_option,
-)
+from hushcast_cli.options import GIVEN, config_option, json_option, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hushcast_cli.options import GIVEN, Choices, config_option, json_option, pass_choices
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import GIVEN, config_option, json_option
 
 if TYPE_CHECKING:
     from hushcast_node.settings import NodeSettings

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hushcast_cli.options import Choices, config_option, node_option, pass_choices, socket_option
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import config_option, node_option, socket_option
 
 if TYPE_CHECKING:
     import trio

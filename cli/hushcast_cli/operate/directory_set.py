@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushcast_cli.options import GIVEN, Choices, json_option, pass_choices, shard_size_option
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import GIVEN, json_option, shard_size_option
 from hushcast_cli.testnets.directory_simulation import AUTHORITIES
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.configuration.chosen_program import (
     chosen_program,
     program_argument,
     program_config_option,
 )
-from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_option
+from hushcast_cli.options import daemon_options, timeout_option
 from hushcast_runtime.processes.program import Program
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.configuration.state import program_of
-from hushcast_cli.options import Choices, config_option, json_option, pass_choices
+from hushcast_cli.options import config_option, json_option
 
 
 @click.command(short_help="Tell by the exit code whether a program is ready.")

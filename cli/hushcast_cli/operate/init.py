@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.configuration.places import ProgramPlaces, name_option, places
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import json_option
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 from hushcast_runtime.processes.program import Program, ProgramRole, programs, role_called
 

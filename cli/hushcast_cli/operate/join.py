@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.configuration.operator_files import read_given
 from hushcast_cli.configuration.places import ProgramPlaces, name_option, places
-from hushcast_cli.options import Choices, config_option, json_option, pass_choices
+from hushcast_cli.options import config_option, json_option
 from hushcast_runtime.toml import keys_if_any, read_keys, read_toml
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.operate.rotate import rotate
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import json_option
 
 
 @click.group(cls=CommandGroup)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.configuration.state import daemon_config_option
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.options import json_option
 from hushcast_runtime.processes.program import programs
 
 _KEYS = list(dict.fromkeys(key for program in programs() for key in program.key_names))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from hushcast_cli.options import Choices, daemon_options, pass_choices, timeout_option
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import daemon_options, timeout_option
 
 
 @click.command(short_help="Show what the daemon says of itself.")

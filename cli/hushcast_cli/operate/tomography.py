@@ -6,16 +6,15 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of
 from hushcast_cli.options import (
     GIVEN,
-    Choices,
     check_one_topic,
     config_option,
     json_option,
     link_file_option,
-    pass_choices,
     timeout_option,
     where_option,
 )

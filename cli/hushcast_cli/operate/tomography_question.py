@@ -13,8 +13,8 @@ import trio
 from hushcast_brokers.tomography.questions import NOT_READY, TomographyContact, ask_service
 from hushcast_brokers.tomography.section import TomographyFile
 from hushcast_brokers.tomography.settings import AskerSettings
+from hushcast_cli.choices import Choices
 from hushcast_cli.configuration.operator_files import read_given
-from hushcast_cli.options import Choices
 from hushcast_cli.output import json_line, text_line, write
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.base.wire import PublicKey

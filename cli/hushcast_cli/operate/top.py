@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from hushcast_cli.options import Choices, node_option, pass_choices, socket_option
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import node_option, socket_option
 from hushcast_protocol.base.errors import UsageError
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of
-from hushcast_cli.options import Choices, config_option, json_option, pass_choices
+from hushcast_cli.options import config_option, json_option
 
 _config_option = config_option(
     "The configuration, TOML; the one that `hushcast init gateway` wrote unless given."

@@ -12,7 +12,7 @@ import msgspec
 
 from hushcast.purposes.purpose_files import read_reader, read_vocabulary_file
 from hushcast.secret_files import read_private
-from hushcast_cli.options import Choices
+from hushcast_cli.choices import Choices
 from hushcast_cli.output import json_line, text_line, write
 from hushcast_cli.payload import DASH
 from hushcast_cli.purposes import issuer_folder

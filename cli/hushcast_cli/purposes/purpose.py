@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
-from hushcast_cli.options import FILE, GIVEN, Choices, json_option, pass_choices
+from hushcast_cli.options import FILE, GIVEN, json_option
 
 if TYPE_CHECKING:
     from hushcast_cli.purposes.issuer_folder import IssuerFolder

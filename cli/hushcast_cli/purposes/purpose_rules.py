@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
-from hushcast_cli.options import FILE, Choices, json_option, pass_choices
+from hushcast_cli.options import FILE, json_option
 
 
 @click.group("purpose", cls=CommandGroup)

@@ -8,8 +8,9 @@ from typing import Any, cast
 import click
 
 from hushcast_cli import completion_values
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.exits import Failure
-from hushcast_cli.options import Choices, json_option, pass_choices, testnet_option
+from hushcast_cli.options import json_option, testnet_option
 
 _positive = click.FloatRange(min=0, min_open=True)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import json_option
 from hushcast_protocol.base.errors import UsageError
 
 

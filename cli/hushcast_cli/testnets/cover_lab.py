@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from hushcast_cli.options import Choices, json_option, pass_choices
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import json_option
 
 MAX_USERS = 10_000  # of the lab; a draw of them takes seconds
 MAX_LAB_RELAYS = 2_000  # as many as a network has that is not cut

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from hushcast_cli.options import Choices, json_option, pass_choices, shard_size_option
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import json_option, shard_size_option
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 

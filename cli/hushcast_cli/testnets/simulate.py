@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from hushcast_cli.options import (
-    Choices,
-    carrier_option,
-    depth_option,
-    json_option,
-    pass_choices,
-    profile_option,
-    shard_size_option,
-)
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import carrier_option, depth_option, json_option, profile_option, shard_size_option
 from hushcast_cli.testnets.broker_options import BrokerOptions, brokers_options, counts_of
 from hushcast_cli.testnets.directory_simulation import AUTHORITIES
 from hushcast_protocol.base.errors import UsageError

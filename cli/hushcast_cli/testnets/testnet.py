@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.options import (
-    Choices,
     carrier_option,
     json_option,
     new_testnet_option,
-    pass_choices,
     shard_size_option,
     testnet_option,
 )

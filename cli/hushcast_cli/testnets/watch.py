@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from hushcast_cli.options import Choices, json_option, pass_choices, testnet_option
+from hushcast_cli.choices import Choices, pass_choices
+from hushcast_cli.options import json_option, testnet_option
 
 
 @click.command()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -12,11 +11,11 @@ from prometheus_client.registry import Collector
 
 from hushcast_runtime.counters import Counters
 
-if TYPE_CHECKING:
-    from hushcast_runtime.processes.metrics import Readings
-
 PREFIX = "hushcast_"
 BUILD = "build_info"
+
+Readings = Callable[[], Mapping[str, float]]
+"""Gives the values of gauges by name."""
 
 
 class Exposition:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -22,6 +22,9 @@ from hushcast_runtime.transports.connection_slots import ConnectionSlots
 from hushcast_runtime.transports.endpoints import Endpoint
 from hushcast_runtime.transports.local_sockets import listen_at
 from hushcast_runtime.transports.streams import listen_on_loopback, serve_streams
+
+if TYPE_CHECKING:
+    from hushcast_runtime.processes.exposition import Readings
 
 _STEPS = {
     "longest_step_seconds": "processor seconds of the longest step since the last scrape; 0: all below 0.01",
@@ -48,9 +51,6 @@ GAUGES = {
 MAX_REQUEST = 8192  # bytes of a scraper's request
 _REQUEST_WITHIN = 10.0  # seconds; a scraper on the same machine needs milliseconds
 MAX_SCRAPERS = 8  # at once; one more takes the place of another
-
-Readings = Callable[[], Mapping[str, float]]
-"""Gives the values of gauges by name."""
 
 
 def readings(status: Mapping[str, Any]) -> dict[str, float]:
