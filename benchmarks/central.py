@@ -22,8 +22,8 @@ from benchmarks.figures import Effort, Figure, PeerMissing, alternate_async, at_
 from benchmarks.processes import START_WITHIN, Progress, cpu_seconds, last_line, running
 from benchmarks.throughput import overlay
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import PROXY_ROLES, CentralNetwork, Proxy
 

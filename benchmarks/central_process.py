@@ -20,8 +20,8 @@ from hushcast_central.counters import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.proxy.daemon import CentralProxy, ProxyParts
 from hushcast_central.server.daemon import CentralServer, ServerKeys, ServerParts
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_protocol.central.profile import CENTRAL_PROFILES

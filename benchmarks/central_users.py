@@ -10,8 +10,8 @@ import trio
 
 from benchmarks.processes import Progress
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import (

@@ -32,10 +32,10 @@ from hushcast_protocol.authorities.heads import (
     head_digest,
 )
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.roster import GENESIS, descriptor_digest
 from hushcast_protocol.base.shard_count import bits_for
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.shard_cut import Cut, cut
 from hushcast_protocol.shards.shard_requests import (

@@ -23,8 +23,8 @@ from benchmarks import ready_publishing
 from benchmarks.figures import Effort, Figure, at_most, missing
 from benchmarks.ready_publishing import ReadyTimes
 from benchmarks.tor import DISTANCES, over_tor
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import HushcastError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_testnet import testnet
 from hushcast_testnet.inventory import FILE, load
 from hushcast_testnet.tor.distance import Distance

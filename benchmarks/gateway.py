@@ -16,7 +16,7 @@ from benchmarks.figures import Effort, Figure, PeerMissing, alternate_async, at_
 from benchmarks.peers import amqtt, mosquitto
 from benchmarks.peers.mqtt import Broker, connected
 from benchmarks.processes import free_port, resident, running
-from hushcast_protocol.mqtt.filter_tree import FilterTree
+from hushcast_protocol.mqtt.topics.filter_tree import FilterTree
 
 MESSAGES, FEW = 100_000, 4_000  # of one measurement; amqtt is measured with few
 CLIENTS = 750  # of one user, who may have four fifths of the 1,000 places

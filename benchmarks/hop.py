@@ -22,7 +22,7 @@ from benchmarks.figures import Effort, Figure, at_most, missing
 from benchmarks.overlay import NETWORK, End, Overlay, joined
 from benchmarks.tor import DISTANCES, over_tor, private_network
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.wire import Wire, encode
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,

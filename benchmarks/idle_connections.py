@@ -23,9 +23,9 @@ from benchmarks.overlay import NETWORK, End, Overlay, joined
 from benchmarks.processes import resident
 from hushcast_overlay.relay.strangers import MAX_READY
 from hushcast_protocol.base.addresses import parse_address
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import Descriptor
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frame_directions import decode_receipt
 from hushcast_protocol.overlay.frames import (

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import get_args
 
-from hushcast_protocol.base.secrets import AgreementKey
+from hushcast_protocol.base.crypto.secrets import AgreementKey
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.full.aggregation import Factors, asking, unblinded, with_share
 from hushcast_protocol.brokers.full.layer_keys import Keyring

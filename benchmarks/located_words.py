@@ -18,7 +18,7 @@ from hushcast_located.crowd import Crowd
 from hushcast_located.engines import matches
 from hushcast_located.input_lines import read_subscriptions
 from hushcast_located.workload import Workload, greatest_distance
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import BatchInterval, make_batch, read_batch
 from hushcast_protocol.spatial.keywords import WordRule

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hushcast_protocol.base.keeping_rule import MAX_KEEPERS
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 
 ORIGINS = 2
 OF = 10_000  # publications, of which it is told how many are lost

@@ -30,7 +30,9 @@ from hushcast_protocol.authorities.directory_requests import (
     decode_directory_request,
 )
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import (
     GENESIS,
     Descriptor,
@@ -43,8 +45,6 @@ from hushcast_protocol.base.roster import (
     sign_descriptor,
     sign_roster,
 )
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_runtime.environment import simulated_environment

@@ -21,10 +21,10 @@ from hushcast_directory.server.directory_server import DirectoryServer
 from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.directory_requests import Fetch, HeadAnswer
 from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Seed
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor, sign_descriptor
-from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.messages import HEADER, SEAL, Message, message_id
 from hushcast_protocol.overlay.elements import element

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.overlay.ready_slots import NONE_READY, ReadyRule, ReadySlot, ReadySlots
 
 HOUR = 3600.0

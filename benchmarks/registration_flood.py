@@ -36,11 +36,11 @@ from hushcast_protocol.authorities.listing import Listing, turn
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Seed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
-from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.wire import PublicKey, RelayId
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.counters import Counters

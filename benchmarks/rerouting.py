@@ -10,7 +10,7 @@ from itertools import cycle, islice
 from nacl.bindings import crypto_scalarmult_ed25519_noclamp
 
 from benchmarks.figures import Effort, Figure, alternate, at_least
-from hushcast_protocol.base.group import Scalar, hashed
+from hushcast_protocol.base.crypto.group import Scalar, hashed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import (

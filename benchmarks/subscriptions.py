@@ -12,8 +12,8 @@ from nacl.bindings import crypto_box_seal
 
 from benchmarks.figures import Effort, Figure, alternate, at_most
 from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.crypto.secrets import LeaseSecret, ParcelKey, Seed
 from hushcast_protocol.base.roster import GENESIS, Network, Relay, Roster
-from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Seed
 from hushcast_protocol.overlay import installations
 from hushcast_protocol.overlay.host_cards import make_host_card
 from hushcast_protocol.overlay.installations import HostRoot, Installation, SealedBranch, seal_down

@@ -12,7 +12,7 @@ import trio
 
 from benchmarks.overlay import NETWORK, READ, Overlay, joined
 from benchmarks.processes import Progress, cpu_seconds
-from hushcast_protocol.base.links import HELLO_SIZE, TAG, Link
+from hushcast_protocol.base.link.links import HELLO_SIZE, TAG, Link
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, Forward
 from hushcast_runtime.transports.base import StreamHandler

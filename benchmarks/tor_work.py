@@ -24,7 +24,7 @@ from typing import Any
 import trio
 
 from benchmarks.tor import READY_WITHIN, over_tor
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, TransportError
 from hushcast_testnet import processes

@@ -23,8 +23,8 @@ from hushcast_node.carrier_parts import OverlayParts
 from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_overlay.relay.identity import draw_identity
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.roster import Network, check_roster
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.content.topics import Interest, parse_topic

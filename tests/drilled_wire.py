@@ -17,16 +17,16 @@ import trio
 
 from hushcast_protocol.authorities.directory_requests import RelayRegistered
 from hushcast_protocol.authorities.head_inside import AuthorityKeys, BeaconState, HeadInside
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.candidate_root import CandidateRoots
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.manner import Manner
-from hushcast_protocol.base.proof_of_work import ProofOfWork
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.translations import Translation
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.manner import Manner
+from hushcast_protocol.base.versions.translations import Translation
+from hushcast_protocol.base.versions.wires import WIRES, WireTable
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire
-from hushcast_protocol.base.wires import WIRES, WireTable
 from hushcast_protocol.central.frames import AcknowledgeDeliveries, ServerDelivery
 from hushcast_protocol.central.rerouting import WrappedMessage
 from hushcast_protocol.content.messages import Message

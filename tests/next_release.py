@@ -16,8 +16,8 @@ ROOMS = ("protocol", "runtime", "directory", "client", "local", "overlay", "cent
 BESIDE = ("testnet", "cli", "gateway", "tools", "tests/data", "docs")
 
 FRAMES = "protocol/hushcast_protocol/overlay/frames.py"
-MANNER = "protocol/hushcast_protocol/base/manner.py"
-TABLE = "protocol/hushcast_protocol/base/wires.py"
+MANNER = "protocol/hushcast_protocol/base/versions/manner.py"
+TABLE = "protocol/hushcast_protocol/base/versions/wires.py"
 NODE_STATE = "node/hushcast_node/upgrade.py"
 STATE = "runtime/hushcast_runtime/storage/state_layout.py"
 ANSWERS = "client/hushcast/control_messages.py"
@@ -34,9 +34,9 @@ CHANGED = {
     ],
     TABLE: [
         (
-            'WireTable({1: "hushcast_protocol.base.translations:UNCHANGED"})',
+            'WireTable({1: "hushcast_protocol.base.versions.translations:UNCHANGED"})',
             'WireTable({1: "hushcast_protocol.overlay.wire_1:WIRE_1", '
-            '2: "hushcast_protocol.base.translations:UNCHANGED"})',
+            '2: "hushcast_protocol.base.versions.translations:UNCHANGED"})',
         )
     ],
 }
@@ -79,8 +79,8 @@ ADDED = {
 
 from __future__ import annotations
 
-from hushcast_protocol.base.manner import Manner
-from hushcast_protocol.base.translations import Translation
+from hushcast_protocol.base.versions.manner import Manner
+from hushcast_protocol.base.versions.translations import Translation
 from hushcast_protocol.base.wire import Counter, Wire
 from hushcast_protocol.overlay.frames import Ack
 

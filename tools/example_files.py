@@ -9,7 +9,7 @@ from hushcast_central.network_file import central_section
 from hushcast_cli.configuration.first_config import NetworkFoundation, first_config
 from hushcast_cli.configuration.places import service_places
 from hushcast_protocol.base.addresses import onion_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork

@@ -20,8 +20,8 @@ import msgspec.inspect as shapes
 from protocol_layouts import SECTIONS
 
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.versions.wires import spoken
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import spoken
 
 KEPT = Path(__file__).parents[1] / "tests" / "data" / f"wire-{spoken().highest}" / "kinds.txt"
 _TEXTS = ("text", "a-name", "ab" * 32, "0" * 64, "en", "2026-01-01", "x", "")

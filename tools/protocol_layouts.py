@@ -27,20 +27,12 @@ from hushcast_protocol.authorities import (
     name_work,
 )
 from hushcast_protocol.authorities import frames as authorities
-from hushcast_protocol.base import (
-    candidate_root,
-    cover_terms,
-    key_handovers,
-    links,
-    network_wire,
-    proof_of_work,
-    roster,
-    sharding,
-    signatures,
-    wires,
-)
-from hushcast_protocol.base.hashes import Domain
-from hushcast_protocol.base.signatures import SignaturePurpose
+from hushcast_protocol.base import candidate_root, cover_terms, key_handovers, roster, sharding
+from hushcast_protocol.base.crypto import proof_of_work, signatures
+from hushcast_protocol.base.crypto.hashes import Domain
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose
+from hushcast_protocol.base.link import links
+from hushcast_protocol.base.versions import network_wire, wires
 from hushcast_protocol.brokers import broker_tree, clear_words
 from hushcast_protocol.brokers import frames as brokers
 from hushcast_protocol.brokers.community import charter, sealed_filter

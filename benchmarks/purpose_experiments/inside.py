@@ -19,7 +19,7 @@ from hushcast_gateway.purposes.settings import PurposesOfUser, PurposesSection
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
-from hushcast_protocol.mqtt.packets import Connect, Publish, RequestedSubscription, Subscribe
+from hushcast_protocol.mqtt.wire.packets import Connect, Publish, RequestedSubscription, Subscribe
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 
 AXES: dict[str, tuple[int, ...]] = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.tomography.world import CALENDAR, NOW, World, asked, question
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.filters import Filter, covers

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import trio
 
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.network_wire import BEGINNING, NetworkWire
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import RosterView
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.versions.network_wire import BEGINNING, NetworkWire
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.broker_tree import MAX_TREE, BrokerTree, check_newer, check_tree
 from hushcast_protocol.brokers.network import BrokersNetwork

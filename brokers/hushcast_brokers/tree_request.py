@@ -8,11 +8,11 @@ from typing import NamedTuple
 import trio
 
 from hushcast_brokers.held_tree import HeldTree
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.manner import Manner
-from hushcast_protocol.base.network_wire import NetworkWire
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.manner import Manner
+from hushcast_protocol.base.versions.network_wire import NetworkWire
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,

@@ -17,10 +17,10 @@ from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tasks import Tasks
 from hushcast_brokers.tree_request import BrokerContact, ask_for_tree
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
-from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED, QUIET
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.link.hop_link import MAX_UNACKNOWLEDGED, QUIET
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,

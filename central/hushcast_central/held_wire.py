@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.network_wire import BEGINNING, NetworkWire
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.versions.network_wire import BEGINNING, NetworkWire
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.central.network import CentralNetwork
 from hushcast_protocol.central.profile import CENTRAL_PROFILES

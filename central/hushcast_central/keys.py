@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.secrets import Randomness
 from hushcast_runtime.files import load_or_create, write_private
 
 SERVER_KEYS = ("server.key", "service.key", "sealing.key", "group.key")

@@ -15,7 +15,7 @@ from hushcast_central.network_file import (
     listed_proxies,
 )
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.network_wire import check_wanted
+from hushcast_protocol.base.versions.network_wire import check_wanted
 from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy, ProxyRole
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings
 from hushcast_runtime.processes.keeping_section import NOTHING, KeepingSection

@@ -104,7 +104,7 @@ class DeviceCalls(Asking):
     async def shared_author(self, name: str) -> Author:
         """Return the author whose key is shared under a name; raise `Refusal` where there is none."""
         from hushcast.keys import Author
-        from hushcast_protocol.base.secrets import Seed
+        from hushcast_protocol.base.crypto.secrets import Seed
 
         told = await self.ask(device_messages.AuthorsRequest(name), device_messages.AuthorsAnswer)
         assert told.key is not None

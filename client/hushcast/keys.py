@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hushcast.secret_files import read_key, read_private, write_new
+from hushcast_protocol.base.crypto.secrets import Seed, TopicSecret
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.foreign_text import foreign
-from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.content import topics
 from hushcast_protocol.content.bodies import fingerprint
 from hushcast_protocol.content.topics import LINK_SCHEME, MAX_LINK, make_topic, parse_topic

@@ -24,8 +24,8 @@ from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.tls import days_left
 from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.findings import bad, good, warning
-from hushcast_protocol.mqtt.topic_filters import intersects
-from hushcast_protocol.mqtt.ways import OWN, Ways
+from hushcast_protocol.mqtt.topics.topic_filters import intersects
+from hushcast_protocol.mqtt.topics.ways import OWN, Ways
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, is_purpose
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.extras import how_to_get

@@ -30,10 +30,10 @@ from hushcast_protocol.mqtt.envelope import OpenedEnvelope, enclose, placed, tra
 from hushcast_protocol.mqtt.limits import MESSAGE_OVERHEAD
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, may_be_published
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
-from hushcast_protocol.mqtt.packets import Properties, with_user_properties
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
-from hushcast_protocol.mqtt.topic_filters import is_name
-from hushcast_protocol.mqtt.ways import OWN, Way
+from hushcast_protocol.mqtt.topics.topic_filters import is_name
+from hushcast_protocol.mqtt.topics.ways import OWN, Way
+from hushcast_protocol.mqtt.wire.packets import Properties, with_user_properties
 from hushcast_protocol.purposes.inner_content import InnerContent
 from hushcast_protocol.purposes.message_purposes import unmarked
 from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring

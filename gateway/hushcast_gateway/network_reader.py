@@ -20,8 +20,8 @@ from hushcast_gateway.daemon_link import DaemonLink
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.shares import Shares, User
-from hushcast_protocol.mqtt.topic_filters import is_name
-from hushcast_protocol.mqtt.ways import Way
+from hushcast_protocol.mqtt.topics.topic_filters import is_name
+from hushcast_protocol.mqtt.topics.ways import Way
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log

@@ -18,7 +18,7 @@ from hushcast_protocol.content.attributes import Label, parse_label
 from hushcast_protocol.content.predicates import Equals, Predicate, write_where
 from hushcast_protocol.content.topics import LINK_SCHEME, Topic, parse_topic
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.ways import OWN, Way, Ways
+from hushcast_protocol.mqtt.topics.ways import OWN, Way, Ways
 from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
 

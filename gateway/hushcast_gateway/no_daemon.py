@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hushcast_protocol.mqtt.interfaces import NoNetwork
-from hushcast_protocol.mqtt.ways import OWN
+from hushcast_protocol.mqtt.topics.ways import OWN
 
 
 class DaemonlessNetwork(NoNetwork):

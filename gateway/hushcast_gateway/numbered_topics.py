@@ -12,7 +12,7 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.mqtt.arrival_order import MAX_MARKS, ArrivalOrder, Mark, ReleasedArrival, Stream
 from hushcast_protocol.mqtt.envelope import Place
-from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.kept.ledger import Ledger
 from hushcast_protocol.mqtt.own_places import (
     EPOCH_UNIT,
     EPOCHS_A_RUN,
@@ -20,7 +20,7 @@ from hushcast_protocol.mqtt.own_places import (
     OwnPlaces,
     SourceSecret,
 )
-from hushcast_protocol.mqtt.topic_filters import is_name
+from hushcast_protocol.mqtt.topics.topic_filters import is_name
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Change, Store

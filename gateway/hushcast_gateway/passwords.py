@@ -11,8 +11,8 @@ import nacl.exceptions
 import trio
 from nacl import pwhash
 
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Randomness
 from hushcast_runtime.environment import Compute
 
 MAX_COMPARED = 2  # comparisons at once: each takes 64 MiB and a tenth of a second of a core

@@ -10,8 +10,8 @@ from collections import Counter
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.topic_filters import is_name
+from hushcast_protocol.mqtt.kept.ledger import Ledger
+from hushcast_protocol.mqtt.topics.topic_filters import is_name
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Store
 

@@ -23,10 +23,10 @@ from hushcast_gateway.sections.access_sections import AccessSection, FilterText,
 from hushcast_gateway.sections.history_section import HistorySection
 from hushcast_gateway.sections.limits_section import LimitsSection
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt import access
-from hushcast_protocol.mqtt.access import CLIENT, USER
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_PACKET
-from hushcast_protocol.mqtt.topic_filters import intersects, is_filter, normal
+from hushcast_protocol.mqtt.topics import access
+from hushcast_protocol.mqtt.topics.access import CLIENT, USER
+from hushcast_protocol.mqtt.topics.topic_filters import intersects, is_filter, normal
 from hushcast_runtime.processes.config import (
     MAX_LARGE_CONFIG,
     PathText,

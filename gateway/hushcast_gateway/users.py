@@ -8,9 +8,9 @@ from hushcast_gateway.http.tokens import is_token, token_hash
 from hushcast_gateway.passwords import Passwords, TooBusy
 from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
-from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import Connect
 
 ANYBODY = ""
 """The name of clients that give none; no user has it."""

@@ -35,8 +35,8 @@ from hushcast_local.devices.device_requests import answer_device_request
 from hushcast_local.outbox import OutboxPublication, ReceiptedPublication
 from hushcast_local.service import Service
 from hushcast_local.subscription_names import check_unlisted, held_interest, open_or_held
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import Refusal, UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import check_tags
 from hushcast_protocol.content.topics import parse_values

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hushcast_local.outbox import OutboxPublication
 from hushcast_local.topic_keys import TopicKeys
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal, UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import compose, open_body
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.parts import MAX_PART_DAYS, part_content, part_nonce

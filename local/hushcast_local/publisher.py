@@ -14,9 +14,9 @@ from hushcast_local.second_looks import SecondLooks
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal, UsageError
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose, open_body
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic, parse_topic, write_link

@@ -12,8 +12,8 @@ from hushcast_local.outbox import Outbox, OutboxPublication, ReceiptedPublicatio
 from hushcast_local.publisher import Publisher
 from hushcast_local.subscriber import Subscriber
 from hushcast_local.subscription import LocalSubscription
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import Predicate, write_where
 from hushcast_protocol.content.topics import Interest, Topic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from hushcast_protocol.base.secrets import Randomness, TopicKey
+from hushcast_protocol.base.crypto.secrets import Randomness, TopicKey
 from hushcast_protocol.content.attributes import Values
 from hushcast_protocol.content.predicates import Condition, Predicate
 from hushcast_protocol.content.topics import Interest, Topic

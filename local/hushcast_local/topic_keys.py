@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import trio
 
 from hushcast_local.token_scheme import TokenScheme
-from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.content.attributes import Values
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_protocol.content.topics import Interest, Topic

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hushcast.secret_files import read_key, write_new
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Randomness, Seed
 
 
 def new_owner(path: Path, randomness: Randomness) -> Seed:

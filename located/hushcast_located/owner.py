@@ -8,9 +8,9 @@ from pathlib import Path
 from hushcast_located.batch_folder import BatchFolder
 from hushcast_located.input_lines import read_messages
 from hushcast_located.owner_handover import signing_keys, take_over
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.spatial.batch import Batch, BatchInterval, check_batch, make_batch
 from hushcast_protocol.spatial.keywords import NEWEST
 from hushcast_protocol.spatial.located_answer import ProviderBatch

@@ -9,9 +9,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hushcast_located.batch_folder import BatchFolder
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.spatial.batch import MAX_INTERVAL, Batch, BatchInterval, check_batch, make_batch
 from hushcast_protocol.spatial.owner_keys import OwnerKeys, sign_handover
 from hushcast_protocol.spatial.weight_table import sign_again

@@ -8,8 +8,8 @@ import trio
 
 import hushcast
 from hushcast_located.batch_folder import BatchFolder
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Wire, encode
 from hushcast_protocol.spatial.message_parts import cut
 from hushcast_protocol.spatial.owner_keys import OwnerKeys

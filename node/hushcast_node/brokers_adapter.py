@@ -18,9 +18,9 @@ from hushcast_brokers.tree_request import BrokerContact
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.carrier_adapter import AdapterContext
 from hushcast_node.carrier_parts import BrokersParts
+from hushcast_protocol.base.crypto.key_agreement import agreement_key
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.key_agreement import agreement_key
-from hushcast_protocol.base.network_wire import NetworkWire
+from hushcast_protocol.base.versions.network_wire import NetworkWire
 from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.context import Context

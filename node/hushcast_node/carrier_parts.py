@@ -10,8 +10,8 @@ from hushcast_directory.client.pinned_directories import CHECKS, PinnedDirectori
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.shards.shard_reader import READING, ShardReader
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.central.network import CentralNetwork, Proxy

@@ -7,8 +7,8 @@ from hushcast_node.seat_doctor import examine_seat, examine_seat_in_shard
 from hushcast_overlay.rosters import count, is_cut
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.base.roster import Roster
+from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.base.wires import OtherWire
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.processes.examinations import examine_descriptor, examine_files, examine_reach
 from hushcast_runtime.transports.base import Transport

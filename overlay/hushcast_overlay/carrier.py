@@ -15,7 +15,7 @@ from hushcast_overlay.routes.routes import OverlayRoutes
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.manner import Manner
+from hushcast_protocol.base.versions.manner import Manner
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import (
     Handover,

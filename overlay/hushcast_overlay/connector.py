@@ -10,15 +10,15 @@ import msgspec
 import trio
 
 from hushcast_overlay.rosters import RosterKeeper
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork, mint
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.links import HandshakeDone, Link
-from hushcast_protocol.base.manner import Manner
-from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
+from hushcast_protocol.base.link.links import HandshakeDone, Link
 from hushcast_protocol.base.roster import Relay
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.translations import Translation
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.manner import Manner
+from hushcast_protocol.base.versions.translations import Translation
 from hushcast_protocol.base.wire import PublicKey, RelayId, Wire
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, ParcelFrame, handed_in
 from hushcast_runtime.carriers.contact import Contact

@@ -10,21 +10,21 @@ import trio
 
 from hushcast_directory.client.roster_source import RosterSource
 from hushcast_overlay.neighbourhood import ROSTERS_HELD, Neighbourhood, staying
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
-from hushcast_protocol.base.manner import Manner
-from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, Roster, RosterView
 from hushcast_protocol.base.roster_standing import RosterStanding, follow, restored
 from hushcast_protocol.base.sharding import Sharding, sharding_for
-from hushcast_protocol.base.translations import Translation
 from hushcast_protocol.base.trusted_clock import published, roster_span
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.manner import Manner
+from hushcast_protocol.base.versions.network_wire import NetworkWire
+from hushcast_protocol.base.versions.translations import Translation
+from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import OtherWire
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment

@@ -8,14 +8,14 @@ from typing import Literal
 import trio
 
 from hushcast_protocol.base.buckets import TokenBucket
-from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.proof_of_work import (
+from hushcast_protocol.base.crypto.proof_of_work import (
     LOAD_WINDOW,
     Load,
     ProofOfWork,
     ProofOfWorkCheck,
     next_difficulty,
 )
+from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_runtime.environment import Environment
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import trio
 
-from hushcast_protocol.base.secrets import Randomness, below, sample, uniform
+from hushcast_protocol.base.crypto.secrets import Randomness, below, sample, uniform
 
 LOOK_EVERY = 60.0  # seconds between looks at the clock of a task that sleeps until a moment
 

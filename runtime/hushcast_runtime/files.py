@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
 from hushcast_protocol.base.errors import UsageError, unreadable
-from hushcast_protocol.base.secrets import Randomness, Seed
 
 
 def read_most(path: Path, most: int) -> bytes:

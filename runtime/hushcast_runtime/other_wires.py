@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from hushcast_protocol.base.findings import Finding, warning
-from hushcast_protocol.base.wires import OtherWire, WireRange
+from hushcast_protocol.base.versions.wires import OtherWire, WireRange
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
 

@@ -24,9 +24,9 @@ from hushcast_protocol.authorities.authority_set import Authorities, AuthorityCo
 from hushcast_protocol.authorities.directory_requests import DirectoryRefusal, Fetch, HeadAnswer
 from hushcast_protocol.authorities.listing import ListedRelay
 from hushcast_protocol.authorities.machine import Authority
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.tokens import topic_key

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import trio
 
-from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.packets import (
     NONE,
     V5,
     ConnAck,

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from hushcast_protocol.base.secrets import AgreementKey
+from hushcast_protocol.base.crypto.secrets import AgreementKey
 from hushcast_protocol.base.trace import Observation, Truth, to_line
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.full.aggregation import Factors, asking, unblinded, with_share

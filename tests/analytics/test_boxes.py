@@ -22,7 +22,7 @@ from hushcast_analytics.generator.trace_rows import TraceRows
 from hushcast_overlay.relay import registration
 from hushcast_overlay.routes import arrivals, owned_boxes
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 
 OWNERS = GeneratorScenario(
     nodes=60, subscribers=1, topics=40, epochs=144, clients=0, up=20, down=6, hosts=2, watchers=12

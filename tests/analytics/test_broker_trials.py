@@ -13,7 +13,7 @@ from hushcast_analytics.brokers.colluder_holdings import taken_off
 from hushcast_analytics.brokers.collusion_trials import Cell, played
 from hushcast_analytics.brokers.dictionary_attack import Dictionary, named, readings
 from hushcast_analytics.brokers.layer_removal import broker_and_child, by_either, compared, consecutive
-from hushcast_protocol.base.secrets import AgreementKey
+from hushcast_protocol.base.crypto.secrets import AgreementKey
 from hushcast_protocol.brokers.full.aggregation import asking, check_asked
 from hushcast_protocol.brokers.full.group_action import PADS
 from hushcast_protocol.brokers.full.layers import own_layers

@@ -13,9 +13,9 @@ from small_central import ProxyMember
 from hushcast_central.proxy.transformation import ProxyTransformation
 from hushcast_central.server.publications import ServerPublications
 from hushcast_central.user.pseudonym import PseudonymRecords
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.central.frames import Publish
 from hushcast_protocol.central.rerouting import MAX_INSIDE, WrappedMessage, encrypted, unwrap

@@ -8,8 +8,8 @@ import trio
 from small_network import SmallNetwork
 
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, OverlayFrame, decode_overlay
 from hushcast_runtime.transports.channel import Channel, accept_channel
 

@@ -17,10 +17,10 @@ from naming import joined
 from hushcast_gateway.broker_state import open_broker
 from hushcast_gateway.no_daemon import DaemonlessNetwork
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.interfaces import OuterNetwork
-from hushcast_protocol.mqtt.packets import PubAck, Publish
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import PubAck, Publish
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.storage.store import Change, MemoryStore
 

@@ -7,7 +7,7 @@ from spatial_world import OWNER, SECONDS, START
 from steps import one_step
 
 from hushcast_located.service.provider_store import MAX_TOLD_MISSING, ProviderStore
-from hushcast_protocol.base.signatures import SignaturePurpose, sign
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import Batch, BatchInterval, check_batch, make_batch, read_batch
 from hushcast_protocol.spatial.places import chord

@@ -16,7 +16,7 @@ import trio
 from owner_end import BODY, TRUNK, OwnerEnd, message
 from small_network import Node, SmallNetwork, small_network
 
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay import box_shares

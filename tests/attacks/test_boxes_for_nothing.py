@@ -15,7 +15,7 @@ from owner_end import OwnerEnd
 from small_network import EPOCH_SECONDS, small_network
 
 from hushcast_overlay.relay.boxes import kept_boxes
-from hushcast_protocol.base.proof_of_work import mint
+from hushcast_protocol.base.crypto.proof_of_work import mint
 from hushcast_protocol.overlay.box_frames import Hold, held_out, hold_price
 from hushcast_protocol.overlay.frames import Ack
 

@@ -10,7 +10,7 @@ from central_attackers import Kept, inside, named, read
 from daemons import daemons
 from small_network import ONE, TWO, derive
 
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.tokens import OPEN_KEY, hashed_topic_key, token
 from hushcast_protocol.content.topics import Topic

@@ -8,9 +8,9 @@ import trio
 from register_world import NOW, PROXIES, TODAY
 from small_central import small_central
 
+from hushcast_protocol.base.crypto.group import Scalar, base
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.group import Scalar, base
 from hushcast_protocol.central import pseudonym_register, request_proofs
 from hushcast_protocol.central.introduction import OpenedIntroduction, PseudonymSecret, pseudonym_of
 from hushcast_protocol.central.pseudonym_register import PseudonymRegister

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.tor.circuits import LINGER
 from hushcast_runtime.tor.control import open_control
 from hushcast_runtime.tor.settings import TorSettings

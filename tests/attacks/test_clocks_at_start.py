@@ -23,7 +23,7 @@ from small_network import (
 from hushcast_overlay.relay.forwarding import FULL_PAUSE
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_overlay.routes.upkeep import ASK_WITHIN
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 
 WRONG = 2.0 * DAY_SECONDS

@@ -21,9 +21,9 @@ from hushcast_directory.server.resumption import resume
 from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.broker_tree import BrokerRole
 from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.storage.recovery import DAMAGED

@@ -14,7 +14,7 @@ from small_network import ONE, Node, SmallNetwork, small_network, until
 from hushcast_overlay.relay import dials
 from hushcast_overlay.relay.dials import Dials
 from hushcast_protocol.base.addresses import Address, memory_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.hops import Hop

@@ -11,7 +11,7 @@ import trio
 from small_network import ONE, small_network
 
 from hushcast_local.recent_messages import MAX_RECENT
-from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.likeness import OTHERS
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD

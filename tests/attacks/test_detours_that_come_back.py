@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from small_network import ONE, Ear, Node, SmallNetwork, small_network
 
-from hushcast_protocol.base.hop import DETOUR_AFTER
+from hushcast_protocol.base.link.hop import DETOUR_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.tree import Tree
 

@@ -13,7 +13,7 @@ from small_network import ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay import detour_pace
 from hushcast_overlay.relay.detour_pace import AROUND_WITHIN, REST
-from hushcast_protocol.base.hop import DETOUR_AFTER
+from hushcast_protocol.base.link.hop import DETOUR_AFTER
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.frames import Receipt

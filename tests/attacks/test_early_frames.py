@@ -16,9 +16,9 @@ import trio.testing
 from small_network import SmallNetwork, small_network
 from steps import Steps, one_step
 
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.links import MAX_HANDSHAKE_READ, Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.link.links import MAX_HANDSHAKE_READ, Link
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,

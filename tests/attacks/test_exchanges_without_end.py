@@ -11,7 +11,7 @@ from steps import one_step
 from hushcast_protocol.mqtt import mqtt_session as session_module
 from hushcast_protocol.mqtt.limits import MAX_WINDOW
 from hushcast_protocol.mqtt.mqtt_session import DeliveryState, PendingMessage
-from hushcast_protocol.mqtt.packets import Connect, Publish, PubRec, PubRel
+from hushcast_protocol.mqtt.wire.packets import Connect, Publish, PubRec, PubRel
 
 TOPIC = "m/x"
 

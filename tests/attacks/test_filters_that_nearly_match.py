@@ -9,9 +9,9 @@ import itertools
 import pytest
 from steps import one_step
 
-from hushcast_protocol.mqtt.filter_tree import FilterTree
 from hushcast_protocol.mqtt.limits import MAX_FILTERS_A_USER
-from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS
+from hushcast_protocol.mqtt.topics.filter_tree import FilterTree
+from hushcast_protocol.mqtt.topics.topic_filters import MAX_LEVELS
 
 BRANCHES = 14  # levels with which filters differ
 TOPIC = "m/" + "/".join("a" * (MAX_LEVELS - 2)) + "/1"

@@ -19,8 +19,8 @@ import next_release
 import pytest
 import trio
 
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME
 from hushcast_runtime.environment import simulated_environment
 
@@ -33,8 +33,8 @@ END = """
 import sys, trio
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.overlay.frame_directions import decode_to_owner
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, decode_overlay
 from hushcast_runtime.environment import simulated_environment

@@ -12,7 +12,7 @@ import trio
 from small_network import ONE, small_network, until
 
 from hushcast_protocol.base.addresses import Address, onion_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.frames import ParcelAnswer, ParcelFrame
 from hushcast_protocol.overlay.host_cards import make_host_card

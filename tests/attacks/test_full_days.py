@@ -7,8 +7,8 @@ import trio
 from small_central import small_central
 from steps import one_step
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.central import pseudonym_register
 from hushcast_protocol.central.pseudonym_register import PseudonymRecord, PseudonymRegister
 from hushcast_protocol.content.hops import Hop, HopMessage

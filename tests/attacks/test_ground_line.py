@@ -21,10 +21,10 @@ from hushcast_protocol.authorities.listing import Listing, place_in_line, settle
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.authorities.tally import listed_by, share_of_line
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.storage.store import MemoryStore
 
 pytestmark = pytest.mark.slow

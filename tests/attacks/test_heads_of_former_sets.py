@@ -23,7 +23,7 @@ from hushcast_protocol.authorities.head_questions import Heads
 from hushcast_protocol.authorities.heads import CertifiedHead, IndexedSignature, decode_head
 from hushcast_protocol.authorities.tally import begins, in_charge_after, newest_shown
 from hushcast_protocol.base.addresses import onion_address
-from hushcast_protocol.base.signatures import SignaturePurpose, signature
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import encode
 
 pytestmark = pytest.mark.slow

@@ -23,9 +23,9 @@ from hushcast_overlay.relay.parcel_forwarding import (
     ParcelForwarding,
 )
 from hushcast_overlay.relay.session import Session
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frame_directions import decode_from_relay
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, ParcelAnswer, ParcelFrame

@@ -13,7 +13,7 @@ import trio
 from small_network import Node, SmallNetwork, small_network
 from strangers_host import open_host
 
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.frames import (

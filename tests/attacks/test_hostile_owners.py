@@ -17,10 +17,10 @@ from small_network import Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay.boxes import kept_boxes
 from hushcast_overlay.relay.boxes.box_links import MAX_OWNERS_REQUESTS
+from hushcast_protocol.base.crypto.proof_of_work import MAX_INSIDE, mint
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.proof_of_work import MAX_INSIDE, mint
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.overlay import box_shares, leases
 from hushcast_protocol.overlay.box_frames import BoxStanding, HoldAnswer, held_out, hold_price

@@ -12,8 +12,8 @@ from community_tree import community_tree
 from small_network import until
 from steps import one_step
 
-from hushcast_protocol.base.key_agreement import agreement_key
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.key_agreement import agreement_key
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.brokers.clear_words import ShownFilter
 from hushcast_protocol.brokers.community.charter import check_charter, epoch_key
 from hushcast_protocol.brokers.community.community_epochs import MemberEpoch

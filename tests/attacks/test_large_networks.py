@@ -37,8 +37,10 @@ from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
 from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.listing import MAX_WAITING, ListedCut, Listing
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import (
     MAX_SEATED,
     Descriptor,
@@ -46,8 +48,6 @@ from hushcast_protocol.base.roster import (
     read_descriptor,
     sign_descriptor,
 )
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Wire, encode
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.storage.store import MemoryStore

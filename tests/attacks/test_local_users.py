@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import trio
 
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import HushcastError
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
@@ -42,7 +42,7 @@ import json, os, sys
 from pathlib import Path
 import trio
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_runtime.transports.channel import accept_channel
 network, key = map(bytes.fromhex, sys.argv[1:3])
 user, directory = int(sys.argv[3]), sys.argv[4]

@@ -11,10 +11,11 @@ from memory_gateway import running
 from steps import one_step
 
 from hushcast_gateway.client_stream import READ
-from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MAX_ASKED, MAX_FILTERS, MAX_FILTERS_A_USER, MAX_QUEUE, MAX_SHARED
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     ConnAck,
     Connect,
@@ -27,7 +28,6 @@ from hushcast_protocol.mqtt.packets import (
     Subscribe,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
 pytestmark = pytest.mark.slow
 

@@ -16,11 +16,11 @@ from broker_world import World
 from naming import joined
 
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt import topic_names
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.limits import MAX_TOPIC
-from hushcast_protocol.mqtt.packets import ConnAck, Publish, Will
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics import topic_names
+from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import ConnAck, Publish, Will
 
 TOPICS = 100
 NOTHING = Access()

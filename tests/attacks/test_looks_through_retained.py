@@ -11,8 +11,8 @@ from steps import one_step
 
 from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import PIECE, TURN_STEPS
-from hushcast_protocol.mqtt.packets import PingReq, PingResp, RequestedSubscription, SubAck, Subscribe
-from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS
+from hushcast_protocol.mqtt.topics.topic_filters import MAX_LEVELS
+from hushcast_protocol.mqtt.wire.packets import PingReq, PingResp, RequestedSubscription, SubAck, Subscribe
 
 MESSAGES = 300
 FILTERS = 40

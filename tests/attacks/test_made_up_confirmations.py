@@ -13,8 +13,8 @@ import pytest
 import trio
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
-from hushcast_protocol.base.hashes import LABEL
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.crypto.hashes import LABEL
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS, confirm, room
 from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.leases import Install, ToHost

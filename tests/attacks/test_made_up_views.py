@@ -5,8 +5,8 @@ from __future__ import annotations
 import trio
 from small_network import small_network, until
 
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.roster import RosterView
-from hushcast_protocol.base.secrets import Seed
 
 
 async def test_strangers_views_prove_nothing() -> None:

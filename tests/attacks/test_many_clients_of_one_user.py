@@ -13,9 +13,9 @@ from memory_gateway import Client, running
 
 from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.user_turns import TURN_PACKETS, ServingTurns
-from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.interfaces import FullPermissions
-from hushcast_protocol.mqtt.packets import V5, Connect, PingReq, PingResp, Publish
+from hushcast_protocol.mqtt.wire.codec import encode
+from hushcast_protocol.mqtt.wire.packets import V5, Connect, PingReq, PingResp, Publish
 
 CLIENTS = 12
 TURNS = 6  # of the other user, until a client has been read from, answered, and heard

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from small_network import ONE, small_network
 
-from hushcast_protocol.base.hop import MAX_LINKS_A_PEER
+from hushcast_protocol.base.link.hop import MAX_LINKS_A_PEER
 from hushcast_protocol.content.bodies import Content
 
 

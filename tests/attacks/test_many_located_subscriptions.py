@@ -11,7 +11,7 @@ from spatial_world import OWNER, SECONDS, START
 from steps import one_step
 
 from hushcast_located.service.provider_store import ProviderStore
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import BatchInterval, make_batch, read_batch
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription

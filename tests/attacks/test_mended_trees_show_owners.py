@@ -13,7 +13,7 @@ import trio
 from hosted_network import box_of, hosts_of, in_use, subscribed
 from small_network import DAY_SECONDS, EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ from owner_end import OwnerEnd, message
 from small_network import Node, SmallNetwork, counted, small_network
 
 from hushcast_overlay.relay.boxes import box_children
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.box_frames import BoxStanding, Forget, box_lease

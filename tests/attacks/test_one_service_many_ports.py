@@ -6,9 +6,9 @@ import pytest
 
 from hushcast_directory.server.roll import Roll
 from hushcast_protocol.base.addresses import ONION_PORT, onion_address, parse_address, service_of
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.storage.store import MemoryStore
 
 NETWORK = Network("ports", "hardened", 3600)

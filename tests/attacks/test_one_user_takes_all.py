@@ -24,9 +24,9 @@ from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
-from hushcast_protocol.mqtt.packets import V311, PubAck
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.ways import Way
+from hushcast_protocol.mqtt.topics.ways import Way
+from hushcast_protocol.mqtt.wire.packets import V311, PubAck
 from hushcast_runtime.environment import simulated_environment
 
 WHOLE = 50  # places, of which one user gets 40, another one 8 of the other 10

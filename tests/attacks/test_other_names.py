@@ -13,9 +13,9 @@ from broker_world import Client, World
 from naming import answered, joined
 
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
-from hushcast_protocol.mqtt.packets import Publish, Will
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import Publish, Will
 
 BY_MAP, BY_ALIAS = "zigbee2mqtt/lock/set", "hush/home/zigbee2mqtt/lock/set"
 GUEST = Access(("hush/home/#",), ("hush/home/#",), ("zigbee2mqtt/#",), ("zigbee2mqtt/#",))

@@ -14,8 +14,8 @@ import trio
 import trio.testing
 
 from hushcast_overlay.relay.session import MAX_CONFIRMATIONS_WAITING, MAX_REQUESTS, Session
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS
 from hushcast_protocol.overlay.frames import (

@@ -12,8 +12,8 @@ from parts_reader import AUTHOR, SECRETS, TOKENS, Reader, payload
 
 from hushcast_local import waiting_parts
 from hushcast_local.inbox_records import PART
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, signature
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, signature
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import SEAL, Message
 from hushcast_protocol.content.parts import MAX_PARTS, part_content

@@ -16,9 +16,9 @@ from naming import joined
 from steps import one_step
 
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.limits import MAX_FILTERS_A_USER
-from hushcast_protocol.mqtt.packets import Publish, RequestedSubscription, Subscribe
+from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import Publish, RequestedSubscription, Subscribe
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,9 @@ import pytest
 from naming import answered, joined
 
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
-from hushcast_protocol.mqtt.packets import Publish
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import Publish
 
 PURPOSES = ("", "operations", "marketing", "marketing/individualized", "research", "unheard-of")
 

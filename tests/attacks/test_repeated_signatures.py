@@ -8,8 +8,8 @@ from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_decrypt as aead_ope
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
 from small_network import ONE, derive, small_network
 
+from hushcast_protocol.base.crypto.secrets import Seed, TopicKey
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.secrets import Seed, TopicKey
 from hushcast_protocol.content.bodies import Content, _associated, _body_key, compose, open_body
 from hushcast_protocol.content.messages import HEADER, NONCE, Message, message_id
 from hushcast_protocol.content.payload_sizes import PADDED_SIZES

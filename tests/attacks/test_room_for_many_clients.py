@@ -11,7 +11,7 @@ from steps import one_step
 from hushcast_protocol.mqtt import queues
 from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MqttLimits
-from hushcast_protocol.mqtt.packets import Publish
+from hushcast_protocol.mqtt.wire.packets import Publish
 
 pytestmark = pytest.mark.slow
 

@@ -18,9 +18,9 @@ from hushcast_directory.server import directory_server
 from hushcast_node import overlay_adapter
 from hushcast_protocol.authorities.heads import head_digest
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.hop import MAX_LINKS_A_PEER
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.link.hop import MAX_LINKS_A_PEER
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.transports import connection_guard

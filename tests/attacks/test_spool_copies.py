@@ -11,7 +11,7 @@ from small_network import Node, SmallNetwork, small_network, unrouted
 
 from hushcast_overlay.relay.lease_store import _StoredLease
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id

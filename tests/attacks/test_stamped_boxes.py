@@ -14,7 +14,7 @@ from owner_end import OwnerEnd, drop, message
 from small_network import SmallNetwork, small_network, until
 
 from hushcast_overlay.relay.boxes import kept_boxes
-from hushcast_protocol.base.proof_of_work import MAX_INSIDE, mint
+from hushcast_protocol.base.crypto.proof_of_work import MAX_INSIDE, mint
 from hushcast_protocol.overlay import box_shares
 from hushcast_protocol.overlay.box_frames import Hold, held_out, hold_price
 

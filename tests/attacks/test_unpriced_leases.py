@@ -11,8 +11,8 @@ import os
 import pytest
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
+from hushcast_protocol.base.crypto.proof_of_work import MAX_INSIDE, ProofOfWork, mint
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.proof_of_work import MAX_INSIDE, ProofOfWork, mint
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay import leases, parcels
 from hushcast_protocol.overlay.frames import ParcelAnswer

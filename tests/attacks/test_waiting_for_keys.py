@@ -9,7 +9,7 @@ import trio.testing
 
 from hushcast_local.subscriber import MAX_SUBSCRIPTIONS
 from hushcast_local.topic_keys import TopicKeys
-from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.content.topics import Topic, parse_topic
 from hushcast_runtime.environment import Environment
 

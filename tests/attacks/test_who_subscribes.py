@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
-from hushcast_protocol.mqtt.packets import Publish
+from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import Publish
 
 
 def answers(world: World, mallory: Client, topic: str, qos: int, retain: bool) -> bytes:

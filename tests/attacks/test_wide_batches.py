@@ -14,7 +14,7 @@ from steps import Steps
 
 from hushcast_overlay.relay import dials, forwarding
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import element
 from hushcast_protocol.overlay.frames import Ack, Forward

@@ -11,8 +11,8 @@ from small_network import until
 from steps import one_step
 
 from hushcast_central.server import publications
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.central.pseudonym_register import PseudonymRecord, PseudonymRegister
 from hushcast_runtime.storage.spool import Spool
 

@@ -16,10 +16,10 @@ from steps import one_step
 
 from hushcast_gateway.purposes.command_execution import MAX_CLEARED
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.limits import MAX_ASKED
-from hushcast_protocol.mqtt.packets import Properties, Publish, RequestedSubscription, SubAck, Subscribe
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import Properties, Publish, RequestedSubscription, SubAck, Subscribe
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.purpose_names import Purpose
 

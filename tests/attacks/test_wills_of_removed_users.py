@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 from broker_world import World
 
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS
-from hushcast_protocol.mqtt.packets import Will
+from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import Will
 
 DOORS = Access(("door/#",), ("door/#",))
 LISTS_LATER = {

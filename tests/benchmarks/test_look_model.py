@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.look_model import LOOK, OF, Rule, lost
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 
 
 @pytest.mark.parametrize("bad", [0.1, 0.2])

@@ -14,7 +14,7 @@ from hushcast_brokers.client.brokers_route import BrokersRoute
 from hushcast_node.carrier_parts import BrokersParts
 from hushcast_node.counters import BROKERS_NODE
 from hushcast_node.daemon import NodeDaemon, NodeParts
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerRole
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest

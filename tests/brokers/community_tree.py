@@ -10,9 +10,9 @@ from broker_daemons import Node, TreeOfDaemons
 from small_network import until
 from small_tree import Member, shape
 
-from hushcast_protocol.base.key_agreement import agreement_public
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.crypto.key_agreement import agreement_public
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.brokers.broker_tree import BrokerRole
 from hushcast_protocol.brokers.community.charter import sign_charter
 from hushcast_protocol.brokers.frames import NewCharter

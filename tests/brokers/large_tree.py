@@ -29,7 +29,7 @@ from small_tree import TOPIC, Client, Member, SmallTree, small_tree  # noqa: E40
 
 import hushcast_protocol.brokers.filter_routes  # noqa: E402
 import hushcast_protocol.brokers.shown_filters  # noqa: E402
-from hushcast_protocol.base.hop_link import IDLE  # noqa: E402
+from hushcast_protocol.base.link.hop_link import IDLE  # noqa: E402
 from hushcast_protocol.base.observations import Advertised  # noqa: E402
 from hushcast_protocol.brokers.filter_index import Meter  # noqa: E402
 from hushcast_protocol.brokers.filters import Filter  # noqa: E402

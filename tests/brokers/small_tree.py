@@ -18,9 +18,9 @@ from hushcast_brokers.counters import BROKER_COUNTERS
 from hushcast_brokers.held_tree import NO_TREE
 from hushcast_brokers.tomography.broker_statements import TomographyAddress
 from hushcast_protocol.base.addresses import Address, memory_address
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.crypto.secrets import Seed, TopicKey
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import RosterView
-from hushcast_protocol.base.secrets import Seed, TopicKey
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerRole
 from hushcast_protocol.brokers.clear_words import shown, words
 from hushcast_protocol.brokers.exposure import OPEN

@@ -9,10 +9,10 @@ from small_network import until
 from small_tree import SmallTree, small_tree
 
 from hushcast_brokers import upstream
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.network_wire import BEGINNING, AnnouncedWire, NetworkWire
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.network_wire import BEGINNING, AnnouncedWire, NetworkWire
 
 CHAIN = (("inner", "inner", "root"), ("edge", "edge", "inner"))
 DAY = 40 * EPOCHS_A_DAY

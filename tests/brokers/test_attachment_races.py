@@ -20,8 +20,8 @@ from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tree_request import BrokerContact
 from hushcast_node.counters import BROKERS_NODE
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, sign_tree
 from hushcast_protocol.brokers.clear_words import shown
 from hushcast_protocol.brokers.exposure import OPEN

@@ -7,7 +7,7 @@ from msgspec import json
 from hushcast_brokers.broker.doctor import examine_aggregation, examine_below, examine_parent
 from hushcast_brokers.broker.tree_report import MAX_TOLD, TreeReport, tree_told
 from hushcast_protocol.base.addresses import onion_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.brokers.broker_tree import (
     MAX_BROKERS,
     BrokerPosition,

@@ -26,11 +26,11 @@ from talk import Talk
 
 from hushcast_brokers import tree_comparison, upstream
 from hushcast_brokers.broker import children, clear_matching, clients, strangers
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import RosterView
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.brokers import child_advertisements
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, sign_tree
 from hushcast_protocol.brokers.clear_words import ShownFilter, shown

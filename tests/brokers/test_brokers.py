@@ -9,8 +9,8 @@ from small_tree import KEY, OTHER_KEY, Client, filter_of, hears, nothing_waits, 
 
 from hushcast_brokers.broker import clients, forwarding
 from hushcast_protocol.base import observations
+from hushcast_protocol.base.crypto.proof_of_work import mint
 from hushcast_protocol.base.observations import Observed
-from hushcast_protocol.base.proof_of_work import mint
 from hushcast_protocol.brokers.clear_words import shown
 from hushcast_protocol.brokers.frames import Advertise, Ping
 from hushcast_runtime.storage import spool

@@ -15,8 +15,8 @@ from small_tree import KEY, filter_of
 
 from hushcast_brokers.client.community.membership import FRESH
 from hushcast_local.outbox import NoReceiptYet
+from hushcast_protocol.base.crypto.secrets import EpochKey
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.secrets import EpochKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.clear_words import shown
 from hushcast_protocol.brokers.community.community_epochs import MemberEpoch

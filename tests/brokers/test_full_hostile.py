@@ -12,8 +12,8 @@ from test_broker_hostile import as_child, posing
 
 from hushcast_brokers.broker import children
 from hushcast_brokers.broker.full import factors, interests
-from hushcast_protocol.base.key_agreement import agreement_key
-from hushcast_protocol.base.secrets import AgreementKey
+from hushcast_protocol.base.crypto.key_agreement import agreement_key
+from hushcast_protocol.base.crypto.secrets import AgreementKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.clear_words import ShownFilter
 from hushcast_protocol.brokers.exposure import OPEN

@@ -9,7 +9,7 @@ from small_tree import KEY, TOPIC
 from hushcast_brokers.client.full.client_model import FullClientModel
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_node.counters import BROKERS_NODE
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.brokers.clear_words import words
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.network import BrokersNetwork

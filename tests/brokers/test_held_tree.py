@@ -9,10 +9,10 @@ import trio.testing
 from hushcast_brokers.counters import BROKER_COUNTERS
 from hushcast_brokers.held_tree import NO_TREE, HeldTree
 from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.roster import RosterView
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, check_tree, sign_tree
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.counters import Counters

@@ -14,8 +14,8 @@ from small_tree import Member
 
 from hushcast_local.outbox import NoReceiptYet
 from hushcast_protocol.base.errors import HushcastError
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.brokers.clear_words import ID_DAY, words
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from hushcast_brokers.network_file import BrokersNetworkFile, brokers_section
 from hushcast_protocol.base.addresses import Address, onion_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.processes.config import parse_toml
 

@@ -18,8 +18,8 @@ from hushcast_brokers.broker.settings import EdgeSection, parse_broker
 from hushcast_brokers.keys import BROKER_KEYS
 from hushcast_brokers.network_file import brokers_section
 from hushcast_protocol.base.addresses import Address, memory_address, onion_address
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, sign_tree
 from hushcast_protocol.brokers.frames import (

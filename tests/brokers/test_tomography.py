@@ -19,9 +19,9 @@ from hushcast_brokers.tomography.daemon import TomographyDaemon, TomographyParts
 from hushcast_brokers.tomography.questions import TomographyContact, ask_service
 from hushcast_brokers.tree_request import BrokerContact
 from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.clear_words import shown
 from hushcast_protocol.brokers.frames import AnonymityTerms, Subscribe

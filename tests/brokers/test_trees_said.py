@@ -6,7 +6,7 @@ from hanging_disk import Disk
 from small_network import until
 from small_tree import SmallTree, small_tree
 
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, check_tree, sign_tree
 from hushcast_protocol.brokers.frames import NewTree
 

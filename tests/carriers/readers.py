@@ -10,8 +10,8 @@ import trio
 from small_network import EPOCH_SECONDS, until
 
 from hushcast_local.token_scheme import TokenScheme
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.base.errors import HushcastError
-from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.content.bodies import open_body
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.predicates import parse_where

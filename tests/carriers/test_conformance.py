@@ -33,9 +33,9 @@ from worlds import (
     poor_fake,
 )
 
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
-from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD

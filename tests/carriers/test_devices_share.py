@@ -14,7 +14,7 @@ from daemons import daemons
 from small_network import EPOCH_SECONDS, ONE, small_network, until
 
 from hushcast_local.devices.subscription_plan import FOLLOWED_WITHIN
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.topics import Interest, make_topic
 
 FAMILY = make_topic("family", (), TopicSecret(bytes(range(32))))

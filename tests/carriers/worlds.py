@@ -24,9 +24,9 @@ from small_tree import shape
 from hushcast_brokers.client.model_choice import tokens_for
 from hushcast_local.token_scheme import TokenScheme
 from hushcast_node.daemon import NodeDaemon, NodeParts
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
-from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.central.pseudonym_register import PseudonymRecord
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message

@@ -11,7 +11,7 @@ import trio
 
 from hushcast_central.counters import SERVER_COUNTERS
 from hushcast_central.server.deliveries import WINDOW, Deliveries, ProxyLink
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import (
     AttachAnswer,

@@ -17,9 +17,9 @@ from hushcast_central.counters import PROXY_COUNTERS, SERVER_COUNTERS
 from hushcast_central.proxy.daemon import CentralProxy, ProxyParts
 from hushcast_central.server.daemon import CentralServer, ServerKeys, ServerParts
 from hushcast_protocol.base.addresses import Address, memory_address
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import (

@@ -17,12 +17,12 @@ from hushcast_central.proxy import server_link
 from hushcast_central.user import user_links
 from hushcast_cli.operate.status_summary import summary
 from hushcast_node.central_doctor import examine_central
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.wires import LASTING
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.wires import LASTING
 from hushcast_protocol.central.frames import MAX_CENTRAL_FRAME, Attach, Ping, Pong, decode_to_user
 from hushcast_protocol.content.bodies import Content
 from hushcast_runtime.logs import log
@@ -151,7 +151,8 @@ async def test_a_proxy_that_is_too_old_says_so_and_hears_of_the_way_back(
 
 async def test_a_proxy_whose_server_speaks_another_wire_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     mix_releases(monkeypatch)
-    later = wires.WireTable({2: "drilled_wire:DRILL", 3: "hushcast_protocol.base.translations:UNCHANGED"})
+    unchanged = "hushcast_protocol.base.versions.translations:UNCHANGED"
+    later = wires.WireTable({2: "drilled_wire:DRILL", 3: unchanged})
     async with small_central() as network:
         await network.server.stop()
         with release(later):

@@ -11,8 +11,8 @@ import trio
 from small_central import TOPIC, Person, SmallCentral, hears, small_central
 from small_network import until
 
-from hushcast_protocol.base.group import Scalar, received_scalar
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.crypto.group import Scalar, received_scalar
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,

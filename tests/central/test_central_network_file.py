@@ -16,8 +16,8 @@ from hushcast_central.network_file import (
     proxy_section,
 )
 from hushcast_protocol.base.addresses import Address, onion_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import MAX_PROXIES, CentralNetwork, Proxy
 from hushcast_runtime.processes.config import Section, parse_toml

@@ -12,8 +12,8 @@ from small_network import until
 
 from hushcast_central.proxy import attached_users, transformation_keys, users
 from hushcast_central.server import server_requests
-from hushcast_protocol.base.proof_of_work import FIRST_DIFFICULTY, ProofOfWork, mint
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.proof_of_work import FIRST_DIFFICULTY, ProofOfWork, mint
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.central import pseudonym_register, request_proofs
 from hushcast_protocol.central.frames import AcknowledgeDeliveries, Introduce, Ping, Subscribe, UserAnswer
 from hushcast_protocol.central.introduction import PseudonymSecret, handed_in

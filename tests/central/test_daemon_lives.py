@@ -8,7 +8,7 @@ from daemons import CentralNetworkOfDaemons, Node, daemons
 from msgspec.msgpack import decode
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, until
 
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.central.pseudonym_register import PseudonymRecord
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic

@@ -15,8 +15,8 @@ from small_network import EPOCH_SECONDS, ONE, TWO, until
 from hushcast_central.user.pseudonym import Credentials
 from hushcast_central.user.token_registration import MAX_FORGOTTEN
 from hushcast_local.outbox import NoReceiptYet
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import (

@@ -20,9 +20,9 @@ from hushcast_node.carrier_parts import CentralParts
 from hushcast_node.central_adapter import CentralAdapter
 from hushcast_node.counters import CENTRAL_NODE
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import frames, request_proofs
 from hushcast_protocol.central.introduction import SealingKey, opened

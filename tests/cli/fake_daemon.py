@@ -24,8 +24,8 @@ from hushcast_local.subscriber import Subscriber
 from hushcast_local.subscription import LocalSubscription
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_node.counters import COUNTERS
+from hushcast_protocol.base.crypto.secrets import Seed, TopicKey
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.secrets import Seed, TopicKey
 from hushcast_protocol.content.attributes import Value, Values
 from hushcast_protocol.content.bodies import Content, open_body
 from hushcast_protocol.content.tokens import token, topic_key

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from hushcast_protocol.base.secrets import AgreementKey, Seed
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
 from hushcast_protocol.purposes.grants import GrantScope, make_grant
 from hushcast_protocol.purposes.purpose_keys import epoch_of
 from hushcast_protocol.purposes.purpose_names import Purpose

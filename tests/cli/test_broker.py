@@ -18,7 +18,7 @@ from hushcast_cli.configuration.broker_positions import load_root
 from hushcast_cli.operate.tree_picture import draw
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import Address, onion_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.processes.config import load_settings
 

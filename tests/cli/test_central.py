@@ -17,7 +17,7 @@ from hushcast_central.server.doctor import examine_proxies
 from hushcast_central.settings import ProxySettings, ServerSettings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import Address, onion_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import CentralNetwork, Proxy
 from hushcast_runtime.processes.config import load_settings

@@ -13,9 +13,9 @@ from hushcast_brokers.community.keeper_directory import load, read_charter
 from hushcast_brokers.network_file import brokers_section
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.crypto.key_agreement import agreement_public
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.key_agreement import agreement_public
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.processes.config import load_settings
 

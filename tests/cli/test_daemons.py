@@ -12,7 +12,7 @@ import trio
 from running import WITHIN, Running, hushcast
 
 from hushcast_protocol.base.addresses import onion_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 
 ONION = onion_address(Seed(bytes(32)).public())
 _BOTH = """

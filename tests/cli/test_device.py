@@ -9,7 +9,7 @@ import trio
 from fake_daemon import FakeDaemon
 from running import hushcast
 
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic, write_link
 from hushcast_protocol.devices.shared_entries import ReadValue

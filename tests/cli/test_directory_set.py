@@ -27,10 +27,10 @@ from hushcast_protocol.authorities.chain import ChainState
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
 from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.roster import MAX_RELAYS
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import SHARD_SIZE
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.processes.config import NetworkSection, load_settings, parse_toml

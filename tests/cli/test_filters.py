@@ -11,7 +11,7 @@ from running import hushcast
 
 from hushcast_cli.analysis import filter_levels
 from hushcast_cli.main import run
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.topics import make_topic, write_link
 
 SPECS = ["kind", "lat:-90..90:0.001"]

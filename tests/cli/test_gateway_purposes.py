@@ -9,9 +9,9 @@ from running import hushcast
 
 from hushcast_gateway.purposes.purpose_state import PurposeState
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription
-from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.mqtt_records import SESSION, SUBSCRIPTION, SessionRecord, SubscriptionRecord
-from hushcast_protocol.mqtt.packets import RequestedSubscription
+from hushcast_protocol.mqtt.kept.ledger import Ledger
+from hushcast_protocol.mqtt.kept.mqtt_records import SESSION, SUBSCRIPTION, SessionRecord, SubscriptionRecord
+from hushcast_protocol.mqtt.wire.packets import RequestedSubscription
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.purpose_names import Purpose
 from hushcast_runtime.storage.state_layout import DATABASE

@@ -7,7 +7,7 @@ from pathlib import Path
 from fake_daemon import FakeDaemon
 from running import hushcast
 
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.topics import make_topic, write_link
 
 FAMILY = write_link(make_topic("family", ("kind",), TopicSecret(bytes(range(32)))))

@@ -21,8 +21,8 @@ from hushcast_located.owner_service.settings import OwnerSettings
 from hushcast_located.service.settings import ProviderSettings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.processes.config import AuthoritySection, NetworkSection, load_settings, parse_settings
 from hushcast_runtime.processes.network_file import network_of_several, network_section
 

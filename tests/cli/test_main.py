@@ -20,7 +20,7 @@ from running import COMMAND, WITHIN, environment, hushcast
 from hushcast_cli import completion_values
 from hushcast_cli.completion import PROGRAM, VARIABLE
 from hushcast_cli.main import cli
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.topics import make_topic, write_link
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"

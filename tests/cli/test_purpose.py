@@ -12,7 +12,7 @@ import pytest
 from hushcast.purposes.purpose_files import read_reader
 from hushcast_cli.main import run
 from hushcast_cli.purposes import issuer_folder
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.purposes.grants import read_grant
 from hushcast_protocol.purposes.key_cover import cover
 from hushcast_protocol.purposes.purpose_keys import EPOCH_SECONDS

@@ -12,7 +12,7 @@ from running import COMMAND, Running, Terminal, hushcast, side_by_side
 from trio import run_process
 
 from hushcast_cli.main import run
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.topics import make_topic, parse_topic, write_link
 
 SPECS = ("kind", "lat:-90..90:0.001", "lon:-180..180:0.001")

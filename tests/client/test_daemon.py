@@ -19,7 +19,7 @@ import hushcast
 from hushcast import control_messages
 from hushcast.sockets import daemon_socket
 from hushcast_local import conversation, outbox
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.transports.lines import Lines
 
 

@@ -21,7 +21,7 @@ import trio.testing
 from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, SmallNetwork, small_network, until
 
 from hushcast_local.outbox import NoReceiptYet
-from hushcast_protocol.base.secrets import Seed, TopicSecret
+from hushcast_protocol.base.crypto.secrets import Seed, TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, make_topic, parse_topic

@@ -28,8 +28,10 @@ from hushcast_protocol.authorities.listing import ListedRelay, Listing
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import (
     GENESIS,
     Descriptor,
@@ -40,11 +42,9 @@ from hushcast_protocol.base.roster import (
     sign_descriptor,
     sign_roster,
 )
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import SHARD_SIZE
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.versions.wires import FIRST, WireRange
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import FIRST, WireRange
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.storage.store import Change, MemoryStore

@@ -25,11 +25,11 @@ from hushcast_protocol.authorities.authority_set import AuthorityContact
 from hushcast_protocol.authorities.directory_requests import Fetch, HeadAnswer
 from hushcast_protocol.authorities.head_answers import roster_of
 from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import Descriptor, Network, Roster, sign_descriptor
-from hushcast_protocol.base.secrets import ParcelKey, Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment

@@ -31,10 +31,10 @@ from hushcast_protocol.authorities.listing import ListedCut, Listing
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.authorities.shard_draw import shardings_of
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import GENESIS, Descriptor, RosterEntry, descriptor_digest, sign_descriptor
-from hushcast_protocol.base.secrets import ParcelKey, Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment

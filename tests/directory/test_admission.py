@@ -14,10 +14,10 @@ from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.name_work import NameWork, attempt, beacon_for, is_worth
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Descriptor, descriptor_digest, sign_descriptor
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.storage.store import MemoryStore
 
 pytestmark = pytest.mark.slow

@@ -17,9 +17,9 @@ from hushcast_protocol.authorities.chain import ChainState, handed_over
 from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import decode_head, head_digest
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, UsageError
 from hushcast_protocol.base.key_handovers import KeyHandover
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.storage.store import MemoryStore

@@ -26,7 +26,7 @@ from hushcast_protocol.authorities.heads import CertifiedHead, IndexedSignature,
 from hushcast_protocol.authorities.name_work import NO_BEACON, NameWork, attempt
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.trusted_clock import FOLLOWED_AFTER
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.counters import Counters

@@ -14,8 +14,8 @@ from hushcast_directory.server.former_rosters import ROSTER
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.heads import CertifiedHead
 from hushcast_protocol.authorities.listing import ListedCut, Listing
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.roster import descriptor_digest
-from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.storage.store import Change, MemoryStore
 

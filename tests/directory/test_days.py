@@ -9,8 +9,8 @@ from hushcast_directory.server.shard_days import ShardDays
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.listing import ListedCut, Listing
 from hushcast_protocol.authorities.shard_draw import cut_of, leaves_of, shardings_of
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.roster import descriptor_digest
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.shards.guides import read_piece
 from hushcast_protocol.shards.shard_requests import AskPiece, AskSlice, ShownPiece, ShownSlice
 from hushcast_protocol.shards.slices import CutRelay, FindDescriptor, read_leaf, read_slice

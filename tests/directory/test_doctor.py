@@ -40,9 +40,9 @@ from hushcast_protocol.authorities.heads import (
     decode_head,
     head_digest,
 )
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.storage.store import Change, SqliteStore

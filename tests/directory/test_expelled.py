@@ -17,10 +17,10 @@ from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.expulsion import EXPELLED_DAYS, ExpelledRelay
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal, UsageError
 from hushcast_protocol.base.roster import Descriptor, sign_descriptor
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.storage.store import MemoryStore
 
 NOW = CALENDAR.epoch(BEGIN)

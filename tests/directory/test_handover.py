@@ -13,6 +13,8 @@ from hushcast_directory.server.key_rotation import _next_epoch
 from hushcast_directory.server.succession import hand_over, load_succession
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.authorities.directory_requests import KeySuccession
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.key_handovers import (
     MAX_HANDOVERS,
@@ -22,8 +24,6 @@ from hushcast_protocol.base.key_handovers import (
     sign_handover,
 )
 from hushcast_protocol.base.roster import check_roster, check_successor
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
 from hushcast_runtime.transports.base import TransportError

@@ -25,9 +25,9 @@ from hushcast_protocol.authorities.head_questions import (
 )
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.errors import DecodeError, PeerError
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions.wires import LASTING, WireRange
 from hushcast_protocol.base.wire import PublicKey, Wire, encode
-from hushcast_protocol.base.wires import LASTING, WireRange
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel, open_channel

@@ -16,8 +16,8 @@ from hushcast_protocol.authorities.actions import AuthorityState
 from hushcast_protocol.authorities.ballots import Cast
 from hushcast_protocol.authorities.chain import ChainState
 from hushcast_protocol.authorities.evidence import Evidence, Fork
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.storage.store import Change, SqliteStore

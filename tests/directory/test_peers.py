@@ -18,8 +18,8 @@ from hushcast_protocol.authorities.descriptor_exchange import PeerFrame, decode_
 from hushcast_protocol.authorities.frames import MAX_ECHO, MAX_PEER_FRAME, Assent, Echo
 from hushcast_protocol.authorities.heads import IndexedSignature
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.wire import Wire
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.storage.store import Change, MemoryStore

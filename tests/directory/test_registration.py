@@ -10,10 +10,10 @@ from hushcast_directory.server.descriptors import MAX_AHEAD, MAX_VALIDITY
 from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.directory_requests import Fetch, RegisterRelay, RelayRegistered
 from hushcast_protocol.base.addresses import memory_address, onion_address
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import MAX_DESCRIPTOR
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.transports.base import TransportError

@@ -11,8 +11,8 @@ from hushcast_directory.server.configured_set import ConfiguredSet
 from hushcast_directory.server.process import KEY_FILES, _Directory
 from hushcast_directory.server.settings import DirectorySettings
 from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.files import load_seed

@@ -12,6 +12,8 @@ from directory_bench import BEGIN, CALENDAR, EPOCH, NETWORK, parcel_key, relay_s
 from hushcast_directory.server.roll import LOOK_AGAIN, Roll
 from hushcast_protocol.authorities.listing import MAX_WAITING, ListedRelay, Listing
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import (
     MAX_RELAYS,
@@ -20,8 +22,6 @@ from hushcast_protocol.base.roster import (
     descriptor_digest,
     sign_descriptor,
 )
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_runtime.storage.store import MemoryStore
 
 OWN = Seed(bytes([250]) * 32)

@@ -17,10 +17,10 @@ from hushcast_protocol.authorities.directory_requests import (
     decode_directory_answer,
 )
 from hushcast_protocol.base.addresses import Address, memory_address
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.signatures import Signed
-from hushcast_protocol.base.wires import OtherWire, WireRange, spoken
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions.wires import OtherWire, WireRange, spoken
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
 

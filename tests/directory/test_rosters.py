@@ -25,6 +25,7 @@ from hushcast_overlay.neighbourhood import ROSTERS_HELD
 from hushcast_overlay.rosters import MAX_ABSENCE, RosterKeeper
 from hushcast_protocol.authorities.directory_requests import HeadAnswer, Rosters
 from hushcast_protocol.authorities.heads import HEADS_KEPT
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.roster import (
     GENESIS,
@@ -37,7 +38,6 @@ from hushcast_protocol.base.roster import (
     check_successor,
     sign_roster,
 )
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.storage.store import Change, MemoryStore
 from hushcast_runtime.transports.base import TransportError
 

@@ -16,9 +16,9 @@ from hushcast_directory.server.settings import DirectorySettings
 from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import Head
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import UsageError
+from hushcast_protocol.base.versions import wires
 from hushcast_runtime.processes.config import parse_settings
 from hushcast_runtime.storage.store import MemoryStore
 

@@ -8,7 +8,7 @@ from directory_bench import BEGIN, CALENDAR, DIRECTORY, EPOCH, Bench, relay_seed
 
 from hushcast_overlay.relay.registration import VALIDITY
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.crypto.signatures import Signed
 
 MONTH = 30 * 24 * EPOCH
 RELAYS = range(3)

@@ -13,7 +13,7 @@ import pytest
 PAGE = next_release.ROOT / "docs" / "changing-a-frame.md"
 
 SAYS_BOTH = """
-from hushcast_protocol.base import wires
+from hushcast_protocol.base.versions import wires
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import Ack, decode_overlay
 table = wires.table()

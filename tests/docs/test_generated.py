@@ -20,7 +20,9 @@ from hushcast_protocol.authorities import (
     seat_admission,
 )
 from hushcast_protocol.authorities import frames as authority_frames
-from hushcast_protocol.base import key_handovers, links, proof_of_work, roster, signatures
+from hushcast_protocol.base import key_handovers, roster
+from hushcast_protocol.base.crypto import proof_of_work, signatures
+from hushcast_protocol.base.link import links
 from hushcast_protocol.base.wire import Lasting, Wire
 from hushcast_protocol.brokers import broker_tree, clear_words
 from hushcast_protocol.brokers import frames as brokers_frames

@@ -9,8 +9,8 @@ from types import ModuleType
 import msgspec
 import pytest
 
+from hushcast_protocol.base.versions.wires import WIRES
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import WIRES
 
 
 @pytest.fixture(scope="module")

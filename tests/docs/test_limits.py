@@ -10,13 +10,13 @@ from pathlib import Path
 
 from pages import PACKAGES, ROOT, rows
 
-from hushcast_protocol.base import manner
-from hushcast_protocol.base.manner import NEWEST, Manner
+from hushcast_protocol.base.versions import manner
+from hushcast_protocol.base.versions.manner import NEWEST, Manner
 
 _BOUND = re.compile(r"_?MAX_[A-Z_]+")
 _PAGE = ROOT / "docs" / "limits.md"
 _WHOSE = re.compile(r"one [a-z]+( [a-z]+)?|the operator|everybody; .+")
-_MANNER = "protocol/hushcast_protocol/base/manner.py"
+_MANNER = "protocol/hushcast_protocol/base/versions/manner.py"
 _TIME_OUT = re.compile(r"[A-Z][A-Z_]*_(?:TIMEOUT|WITHIN)")
 
 

@@ -23,10 +23,10 @@ from hushcast_protocol.authorities.directory_requests import (
 from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import decode_head
 from hushcast_protocol.authorities.listing import Listing
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import HushcastError, PeerError
 from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.guides import read_whole_piece
 from hushcast_protocol.shards.shard_requests import (

@@ -28,9 +28,9 @@ from hushcast_protocol.authorities.head_questions import AskHeads, Heads
 from hushcast_protocol.authorities.heads import CertifiedHead, decode_head
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.schedule import schedule
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.roster import descriptor_digest
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import decoder, encode
 
 FIVE = members(5, 3)

@@ -19,9 +19,9 @@ from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks, windows
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.lease_store import LeaseStore
+from hushcast_protocol.base.crypto.secrets import FilterKey
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.keeping_rule import KeepingRule
-from hushcast_protocol.base.secrets import FilterKey
 from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay import box_shares, leases

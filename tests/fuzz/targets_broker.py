@@ -25,13 +25,13 @@ from hushcast_protocol.mqtt import (
     ingress,
     queues,
 )
-from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MAX_WINDOW, MqttLimits
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
-from hushcast_protocol.mqtt.packets import V5, V311, Connect, Packet, Properties, Will
 from hushcast_protocol.mqtt.reason_codes import PacketError
 from hushcast_protocol.mqtt.refusals import RefusalCause
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.packets import V5, V311, Connect, Packet, Properties, Will
 
 LARGEST = 2048  # bytes of a packet
 MOST = 240  # bytes of a script: some hundred moves

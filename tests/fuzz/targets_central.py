@@ -15,8 +15,8 @@ from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
 from nacl.bindings import crypto_box_seal
 
+from hushcast_protocol.base.crypto.group import Scalar, base, check_point, received_scalar
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.group import Scalar, base, check_point, received_scalar
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.central import frames, introduction, request_proofs
 from hushcast_protocol.central.rerouting import WrappedMessage, rerandomised, rerouted, unwrap, wrap

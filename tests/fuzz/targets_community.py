@@ -9,8 +9,8 @@ from filter_examples import TOPICS, drawn
 from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
 
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.clear_words import outside, shown
 from hushcast_protocol.brokers.community.charter import MAX_CHARTER, check_charter, epoch_key

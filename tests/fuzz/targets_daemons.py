@@ -49,12 +49,12 @@ from hushcast_protocol.authorities.directory_requests import (
 )
 from hushcast_protocol.authorities.head_answers import roster_of
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import FilterKey, LeaseSecret
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.key_handovers import KeyHandover, sign_handover
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import Descriptor, check_roster
-from hushcast_protocol.base.secrets import FilterKey, LeaseSecret
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.hops import HopMessage

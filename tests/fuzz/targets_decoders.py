@@ -29,11 +29,11 @@ from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_sea
 from hushcast_protocol.authorities import directory_requests as asked
 from hushcast_protocol.base import roster
 from hushcast_protocol.base.addresses import is_of_key
+from hushcast_protocol.base.crypto.hashes import DIGEST, Domain, digest
+from hushcast_protocol.base.crypto.sealed_box import seal_box
+from hushcast_protocol.base.crypto.secrets import LeaseSecret
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
-from hushcast_protocol.base.hashes import DIGEST, Domain, digest
-from hushcast_protocol.base.sealed_box import seal_box
-from hushcast_protocol.base.secrets import LeaseSecret
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content import bodies, messages, parts
 from hushcast_protocol.content.messages import Message

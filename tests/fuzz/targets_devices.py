@@ -9,10 +9,10 @@ import msgspec
 from fuzzing import Target
 from mutating import mutate_packed, mutate_text
 
-from hushcast_protocol.base.aead import NONCE, TAG, seal
+from hushcast_protocol.base.crypto.aead import NONCE, TAG, seal
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Randomness, Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, sign, signature
 from hushcast_protocol.base.errors import PeerError, UsageError
-from hushcast_protocol.base.secrets import AgreementKey, Randomness, Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign, signature
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.devices import beats, invitations
 from hushcast_protocol.devices.beats import Beat, open_beat

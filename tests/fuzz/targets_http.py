@@ -12,9 +12,9 @@ from hushcast_protocol.http.refusals import HttpRefusal
 from hushcast_protocol.http.routes import route
 from hushcast_protocol.http.subscription_request import StreamForm, SubscriptionRequest
 from hushcast_protocol.http.unified_push import MatrixNotification
-from hushcast_protocol.mqtt.codec import Decoder, encode
-from hushcast_protocol.mqtt.packets import V5, Packet, Publish
 from hushcast_protocol.mqtt.reason_codes import PacketError
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.packets import V5, Packet, Publish
 
 EXAMPLES = [
     b"POST /a/b?title=x&tags=a,b\nx-priority: high\nactions: view, Open, https://e.org, clear=true\n\nhello",

@@ -14,10 +14,10 @@ from fuzzing import Target
 from mutating import mutate_packed
 from protocol_layouts import SECTIONS
 
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.errors import DecodeError, PeerError
-from hushcast_protocol.base.network_wire import BEGINNING
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
+from hushcast_protocol.base.versions.network_wire import BEGINNING
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.central.network import CentralNetwork
 from hushcast_protocol.central.wire_announcement import WireAnnouncement, check_announcement

@@ -10,7 +10,7 @@ from mutating import mutate_packed
 from targets_decoders import some_frames
 
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.links import (
+from hushcast_protocol.base.link.links import (
     HELLO_SIZE,
     MAX_HANDSHAKE_FRAME,
     Anonymous,
@@ -19,8 +19,8 @@ from hushcast_protocol.base.links import (
     Link,
 )
 from hushcast_protocol.base.roster import RosterView
+from hushcast_protocol.base.versions.wires import spoken
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import spoken
 from hushcast_protocol.overlay.frames import decode_overlay
 
 LIMIT = 2048  # bytes of a frame, small enough to be passed

@@ -13,12 +13,12 @@ from mutating import mutate_bytes, mutate_packed, mutate_text
 from spatial_world import OWNER, World, entries, wants
 from targets_decoders import unpacked
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import mint
+from hushcast_protocol.base.crypto.sealed_box import seal_box
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.errors import PeerError, UsageError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import mint
-from hushcast_protocol.base.sealed_box import seal_box
-from hushcast_protocol.base.secrets import AgreementKey, Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.alert_documents import read_document
 from hushcast_protocol.spatial.batch import WholeBatch, read_batch

@@ -10,11 +10,11 @@ import mqtt_examples as examples
 from fuzzing import Target
 from mutating import mutate_bytes
 
-from hushcast_protocol.mqtt import topic_filters
-from hushcast_protocol.mqtt.codec import Decoder, encode
-from hushcast_protocol.mqtt.fields import variable
-from hushcast_protocol.mqtt.packets import V5, V311, Packet, Publish, Subscribe
 from hushcast_protocol.mqtt.reason_codes import PacketError
+from hushcast_protocol.mqtt.topics import topic_filters
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.fields import variable
+from hushcast_protocol.mqtt.wire.packets import V5, V311, Packet, Publish, Subscribe
 
 LARGEST = 4096  # bytes of a packet: small, so that inputs meet the bound
 _SIDES = list(product((V311, V5), (False, True)))  # the first byte of an input chooses one

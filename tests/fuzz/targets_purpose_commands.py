@@ -14,8 +14,8 @@ from hushcast_gateway.purposes.commands import (
     read_command,
     read_subscription,
 )
-from hushcast_protocol.mqtt.packets import Properties
-from hushcast_protocol.mqtt.topic_filters import is_filter
+from hushcast_protocol.mqtt.topics.topic_filters import is_filter
+from hushcast_protocol.mqtt.wire.packets import Properties
 from hushcast_protocol.purposes.message_purposes import MAX_NAMED, UnreadablePurposes, has_terms, read_terms
 
 

@@ -8,10 +8,10 @@ from fuzzing import Target
 from mutating import mutate_bytes, mutate_packed
 from targets_decoders import unpacked
 
+from hushcast_protocol.base.crypto.sealed_box import seal_box
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, sign, signature
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.sealed_box import seal_box
-from hushcast_protocol.base.secrets import AgreementKey, Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, sign, signature
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.purposes.carried_reservations import (
     CarriedContent,

@@ -10,7 +10,7 @@ from mutating import mutate_text
 from purposing import World
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.topic_filters import is_filter
+from hushcast_protocol.mqtt.topics.topic_filters import is_filter
 from hushcast_protocol.purposes.clauses import filter_problem
 from hushcast_protocol.purposes.filter_reach import FilterReach
 from hushcast_protocol.purposes.filter_spelling import filter_of

@@ -12,8 +12,8 @@ from targets_shards import descriptors, network_in_two
 
 from hushcast_node.counters import COUNTERS
 from hushcast_overlay.shards.shard_server import ShardServer
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.shards.guides import read_whole_piece

@@ -8,10 +8,10 @@ from core_examples import NETWORK, relay_id, signed_descriptor
 from fuzzing import Target
 from mutating import mutate_packed
 
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.roster import descriptor_digest, guide_digest, read_descriptor
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.overlay.keepers import KeeperDraws
 from hushcast_protocol.shards.candidates import MAX_CANDIDATES, CandidateDay, CandidateList, read_candidates

@@ -16,9 +16,9 @@ from hushcast_directory.server.kept_evidence import checked, read_proofs
 from hushcast_protocol.authorities.ballots import Cast
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.base import addresses
+from hushcast_protocol.base.crypto.secrets import Seed, TopicKey
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_protocol.base.secrets import Seed, TopicKey
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.trace import Observation, Truth, to_line
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content import attributes, bodies, predicates, tokens, topics

@@ -8,8 +8,8 @@ from fuzzing import Script, Target, scripts
 from mutating import mutate_packed
 from tomography_examples import EPOCH, KEYS, NOW, SERVICE, WHOLE, names, question, service, statement, wanted
 
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.frames import NewTree

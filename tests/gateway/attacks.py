@@ -18,9 +18,9 @@ import trio
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))  # for a run by hand, as conftest.py has it
 
-from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.limits import MAX_ASKED, MAX_INCOMING, MAX_RETAINED, MAX_SESSIONS
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.wire.codec import encode
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,
     Connect,

@@ -11,7 +11,7 @@ from typing import Any
 import trio
 from memory_gateway import Client, Gateway
 
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.wire.packets import (
     V311,
     PubAck,
     Publish,

@@ -16,8 +16,8 @@ from ports import free_port
 from steps import BUDGET
 
 from hushcast_gateway.passwords import hashed
-from hushcast_protocol.mqtt.codec import Decoder, encode
-from hushcast_protocol.mqtt.packets import V5, Connect, PubAck, Publish, RequestedSubscription, Subscribe
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.packets import V5, Connect, PubAck, Publish, RequestedSubscription, Subscribe
 
 HONEST = 50
 EVERY = 1.0  # seconds between two messages of an honest client

@@ -30,7 +30,7 @@ from hushcast_gateway.settings import (
     NetworkTopicsSection,
 )
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
-from hushcast_protocol.mqtt.packets import PubAck, Publish
+from hushcast_protocol.mqtt.wire.packets import PubAck, Publish
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.storage.store import MemoryStore
 

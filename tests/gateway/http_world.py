@@ -24,7 +24,7 @@ from hushcast_gateway.sections.access_sections import AccessSection, UserSection
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.users import GatewayUsers
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
-from hushcast_protocol.mqtt.packets import V5, ConnAck, Connect
+from hushcast_protocol.mqtt.wire.packets import V5, ConnAck, Connect
 from hushcast_runtime.counters import Counters
 
 PLACE = ListenSection(kind="http", port=8080)

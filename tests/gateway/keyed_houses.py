@@ -27,9 +27,9 @@ from hushcast_gateway.purposes.alias_keys import KeysSection, read_keys
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.server import Server
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_protocol.mqtt.access import AccessPermissions
-from hushcast_protocol.mqtt.packets import Connect
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.access import AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import Connect
 from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
 from hushcast_protocol.purposes.signed_vocabulary import SignedVocabulary
 from hushcast_runtime.environment import system_environment

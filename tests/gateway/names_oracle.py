@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hushcast_protocol.mqtt.access import Access
+from hushcast_protocol.mqtt.topics.access import Access
 
 NFC, NFD = "caf\u00e9", "cafe\u0301"
 ALIASES = ("home", "garden")

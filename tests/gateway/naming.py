@@ -35,11 +35,11 @@ from hushcast_gateway.settings import (
     MapSection,
     NetworkTopicsSection,
 )
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
-from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
-from hushcast_protocol.mqtt.packets import PubAck, Publish, Will
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.wire.codec import encode
+from hushcast_protocol.mqtt.wire.packets import PubAck, Publish, Will
 from hushcast_runtime.environment import simulated_environment
 
 LINKS = {name: hushcast.new_link(name, private=True) for name in ALIASES}

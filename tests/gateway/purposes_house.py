@@ -11,8 +11,9 @@ from memory_gateway import Client, Gateway, running
 from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_protocol.mqtt.access import AccessPermissions
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.access import AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import (
     Connect,
     Packet,
     PingReq,
@@ -24,7 +25,6 @@ from hushcast_protocol.mqtt.packets import (
     SubAck,
     Subscribe,
 )
-from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.processes.config import parse_settings
 from hushcast_runtime.storage.store import Store

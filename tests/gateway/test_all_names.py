@@ -10,7 +10,7 @@ from naming import answered, joined, judged
 
 from hushcast_gateway.purposes.settings import PurposesSection
 from hushcast_protocol.mqtt.interfaces import FullPermissions
-from hushcast_protocol.mqtt.packets import Properties, Publish
+from hushcast_protocol.mqtt.wire.packets import Properties, Publish
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import trio
 from memory_gateway import everything, running
 
 from hushcast_gateway.broker_state import open_broker
-from hushcast_protocol.mqtt.packets import PubAck, PubComp, Publish, PubRec, PubRel, Will
+from hushcast_protocol.mqtt.wire.packets import PubAck, PubComp, Publish, PubRec, PubRel, Will
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.storage.recovery import DAMAGED
 from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore

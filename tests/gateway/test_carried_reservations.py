@@ -16,8 +16,8 @@ from purposes_house import Reader
 
 from hushcast_gateway.purposes import reservation_updates
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
-from hushcast_protocol.mqtt.packets import RequestedSubscription, SubAck, Subscribe
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.packets import RequestedSubscription, SubAck, Subscribe
 from hushcast_protocol.purposes.carried_reservations import CarriedContent, write_carried
 from hushcast_protocol.purposes.message_purposes import RESERVED
 from hushcast_protocol.purposes.sealed_messages import is_sealed

@@ -14,7 +14,7 @@ from memory_gateway import Gateway
 from test_operators import ask
 
 from hushcast_gateway.operators.questions import PurgeRequest
-from hushcast_protocol.mqtt.packets import Disconnect
+from hushcast_protocol.mqtt.wire.packets import Disconnect
 
 MAPS = {"zigbee2mqtt/#": "home", "homeassistant/#": "home"}
 ALL = devices(300)

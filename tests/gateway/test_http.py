@@ -16,7 +16,7 @@ from wsproto.connection import Connection
 
 from hushcast_gateway.http import http_connection, http_stream
 from hushcast_gateway.listener_settings import ListenSection
-from hushcast_protocol.mqtt.packets import Publish
+from hushcast_protocol.mqtt.wire.packets import Publish
 
 # What is published, and read
 

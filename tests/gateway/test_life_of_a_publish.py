@@ -17,7 +17,7 @@ from houses import acknowledged, houses, listening, quick
 from keyed_houses import POSITION, keyed, network
 
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.packets import Publish
+from hushcast_protocol.mqtt.wire.packets import Publish
 
 ROOT = Path(__file__).parents[2]
 ROOMS = tuple(f"{ROOT}/{room}/" for room in ("gateway", "protocol/hushcast_protocol", "client"))

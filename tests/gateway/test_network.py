@@ -17,7 +17,9 @@ from hushcast_gateway.no_daemon import DaemonlessNetwork
 from hushcast_gateway.purposes.settings import PurposesSection
 from hushcast_protocol.mqtt.envelope import OpenedEnvelope, enclose
 from hushcast_protocol.mqtt.limits import MAX_TOPIC
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.topic_filters import MAX_LEVELS
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,
     PubAck,
@@ -28,8 +30,6 @@ from hushcast_protocol.mqtt.packets import (
     Unsubscribe,
     Will,
 )
-from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from fake_carrier import FakeCarrier
 from houses import LINK, House, listening, quick, until
 from memory_gateway import Client, Gateway
 
-from hushcast_protocol.base.manner import NEWEST
-from hushcast_protocol.mqtt.packets import PubAck, PubComp, Publish, PubRec, PubRel
+from hushcast_protocol.base.versions.manner import NEWEST
+from hushcast_protocol.mqtt.wire.packets import PubAck, PubComp, Publish, PubRec, PubRel
 
 ALL = ("gateway here", "gateway there", "daemon here", "daemon there")
 

@@ -10,7 +10,7 @@ from houses import LINK, House, acknowledged, houses, listening, quick, until
 
 from hushcast_gateway import broker_state
 from hushcast_gateway.sections.limits_section import LimitsSection
-from hushcast_protocol.mqtt.packets import Publish
+from hushcast_protocol.mqtt.wire.packets import Publish
 
 
 @pytest.fixture(autouse=True)

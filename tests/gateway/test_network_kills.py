@@ -8,7 +8,7 @@ import pytest
 import trio
 from houses import LINK, House, hold_answers, listening, quick, until
 
-from hushcast_protocol.mqtt.packets import PubAck, PubComp, Publish, PubRec, PubRel
+from hushcast_protocol.mqtt.wire.packets import PubAck, PubComp, Publish, PubRec, PubRel
 from hushcast_runtime.storage.store import Change
 
 

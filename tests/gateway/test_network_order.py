@@ -14,7 +14,7 @@ from memory_gateway import Client
 import hushcast
 from hushcast_gateway import network_publisher
 from hushcast_protocol.mqtt.envelope import OpenedEnvelope, Place, enclose
-from hushcast_protocol.mqtt.packets import PubAck, Publish
+from hushcast_protocol.mqtt.wire.packets import PubAck, Publish
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from houses import acknowledged, hold_answers, houses, listening, quick, until
 from keyed_houses import POSITION, keyed, network
 from purposes_house import Reader
 
-from hushcast_protocol.mqtt.packets import PubAck, Publish, Will
+from hushcast_protocol.mqtt.wire.packets import PubAck, Publish, Will
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 import trio
 from houses import LINK, House, acknowledged, hold_answers, houses, listening, quick, until
 
-from hushcast_protocol.mqtt.packets import PubAck, Publish, RequestedSubscription, SubAck, Subscribe
+from hushcast_protocol.mqtt.wire.packets import PubAck, Publish, RequestedSubscription, SubAck, Subscribe
 from hushcast_runtime.storage.store import Change, MemoryStore
 
 

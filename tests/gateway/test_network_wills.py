@@ -8,7 +8,7 @@ import pytest
 import trio
 from houses import acknowledged, houses, listening, quick, until
 
-from hushcast_protocol.mqtt.packets import PubAck, Publish, Will
+from hushcast_protocol.mqtt.wire.packets import PubAck, Publish, Will
 
 
 @pytest.fixture(autouse=True)

@@ -31,12 +31,12 @@ from hushcast_gateway.operators.questions import (
     RetainedQuestion,
 )
 from hushcast_gateway.sections.history_section import HistorySection
-from hushcast_protocol.mqtt.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
-from hushcast_protocol.mqtt.packets import V311, Connect, Disconnect, PingReq, Publish, Subscribe, Will
-from hushcast_protocol.mqtt.packets import RequestedSubscription as Asked
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.wire.packets import V311, Connect, Disconnect, PingReq, Publish, Subscribe, Will
+from hushcast_protocol.mqtt.wire.packets import RequestedSubscription as Asked
 
 
 async def ask(gateway: Gateway, question: Question) -> list[Line]:

@@ -22,8 +22,8 @@ from hushcast_gateway.purposes.settings import strangers
 from hushcast_gateway.purposes.suspension_notices import TOPIC
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.packets import V5, V311, Disconnect, Will
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.packets import V5, V311, Disconnect, Will
 from hushcast_protocol.purposes import filter_reach
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 from hushcast_runtime.processes.config import parse_settings

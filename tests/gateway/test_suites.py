@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent / "suites"))
 import interoperability
 import sequences
 
-from hushcast_protocol.mqtt.codec import Decoder, encode
-from hushcast_protocol.mqtt.packets import Connect, Disconnect, PingReq, PingResp, Publish
 from hushcast_protocol.mqtt.reason_codes import PacketError
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.packets import Connect, Disconnect, PingReq, PingResp, Publish
 
 
 def dial() -> socket.socket:

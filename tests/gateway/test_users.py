@@ -21,10 +21,10 @@ from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.users import GatewayUsers
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.access import AccessPermissions
-from hushcast_protocol.mqtt.packets import V5, Connect
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.topic_names import alone
+from hushcast_protocol.mqtt.topics.access import AccessPermissions
+from hushcast_protocol.mqtt.topics.topic_names import alone
+from hushcast_protocol.mqtt.wire.packets import V5, Connect
 from hushcast_runtime.environment import simulated_environment, system_environment
 from hushcast_runtime.processes.config import parse_settings
 

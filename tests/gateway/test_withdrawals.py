@@ -22,7 +22,7 @@ from hushcast_gateway.purposes import withdrawals as withdrawals_module
 from hushcast_gateway.purposes.records import AUDIT, read_audit
 from hushcast_gateway.purposes.withdrawals import PurposeWithdrawals
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.kept.ledger import Ledger
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.purposes.message_purposes import digest_in
 from hushcast_runtime.storage.store import Change, MemoryStore

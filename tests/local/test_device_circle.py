@@ -15,9 +15,9 @@ from small_network import BEGIN, until
 from hushcast_local.devices.circle_records import load_circle
 from hushcast_local.devices.device_circle import DeviceCircle
 from hushcast_local.devices.subscription_plan import FOLLOWED_WITHIN
+from hushcast_protocol.base.crypto.secrets import Seed, TopicSecret
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import AuthenticationError, Refusal, UsageError
-from hushcast_protocol.base.secrets import Seed, TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, Topic, make_topic

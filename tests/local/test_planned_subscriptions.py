@@ -11,8 +11,8 @@ from fake_daemon import EPOCH_SECONDS, FakeDaemon
 from small_network import BEGIN
 
 from hushcast_local.devices.subscription_plan import SPREAD
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.topics import make_topic, write_link
 from hushcast_protocol.devices.carried_links import CarriedLink
 from hushcast_runtime.environment import simulated_environment

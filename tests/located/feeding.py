@@ -19,7 +19,7 @@ from hushcast_located.service.counters import PROVIDER_COUNTERS
 from hushcast_located.service.identity import open_identity
 from hushcast_located.service.provider import Provider
 from hushcast_located.service.settings import ProvidersDaemonSection, ProviderSettings
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import Batch, BatchInterval, WholeBatch, check_batch, make_batch
 from hushcast_protocol.spatial.located_answer import LocatedAnswer

@@ -18,7 +18,7 @@ from hushcast_located.owner_service.counters import OWNER_COUNTERS
 from hushcast_located.owner_service.feed_owner import FeedOwner
 from hushcast_located.owner_service.owner_seeds import open_seeds
 from hushcast_located.owner_service.settings import OwnersDaemonSection, OwnerSettings, OwnersInputSection
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import Batch, check_next, read_batch
 from hushcast_protocol.spatial.message_parts import Assembly

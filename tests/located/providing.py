@@ -14,8 +14,8 @@ from world import World
 
 import hushcast
 from hushcast.daemon import Daemon
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import Batch, BatchInterval, make_batch, read_batch
 from hushcast_protocol.spatial.located_answer import LocatedAnswer, ProviderBatch

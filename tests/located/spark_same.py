@@ -13,7 +13,7 @@ from languages import KEYWORDS, TEXTS
 
 from hushcast_located.file_provider import LIST, answer_all, list_all
 from hushcast_located.input_lines import read_subscriptions
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.spatial.batch import BatchInterval, make_batch, read_batch
 from hushcast_protocol.spatial.located_answer import ProviderBatch

@@ -191,7 +191,7 @@ async def test_an_answer_in_many_parts_is_acknowledged_when_it_is_told(town: Tow
 
 
 def _cut_fine(whole: bytes) -> list[bytes]:
-    from hushcast_protocol.base.hashes import Domain, digest
+    from hushcast_protocol.base.crypto.hashes import Domain, digest
     from hushcast_protocol.spatial.message_parts import MessagePart, cut
 
     size = max(len(whole) // 66, 1)

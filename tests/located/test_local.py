@@ -26,7 +26,7 @@ from hushcast_located.figures.matching_costs import WorkloadSize, measure
 from hushcast_located.local_engine import LocalEngine, MatchingWork
 from hushcast_located.owner import BatchOptions, add_batch
 from hushcast_located.workload import KEYWORDS, Workload, greatest_distance
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.matching import MatchingCost, plain, pruned
 from hushcast_protocol.spatial.similarity import WHOLE, WeightedSubscription

@@ -18,8 +18,8 @@ from hushcast_located.owner_service.doctor import own_findings
 from hushcast_located.owner_service.intake import FILE
 from hushcast_located.owner_service.owner_seeds import OwnerSeeds
 from hushcast_located.owner_service.settings import OwnersDaemonSection, OwnerSettings, OwnersInputSection
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.located_answer import LocatedAnswer
 from hushcast_protocol.spatial.located_subscription import read_subscription

@@ -17,7 +17,7 @@ from spatial_world import place
 
 import hushcast
 from hushcast_located.service.provider_store import BATCH, PROGRESS, SUBSCRIPTION, TABLE, ProviderStore
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_protocol.spatial.located_requests import RequestConfirmation

@@ -17,7 +17,7 @@ from hushcast_node.carrier_parts import OverlayParts
 from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_overlay.routes.cover.cover_rounds import CoverRounds
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.cover import porter_queue
 from hushcast_protocol.cover.hold_rule import HoldRule

@@ -7,7 +7,7 @@ from typing import Protocol
 import trio
 
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.transports.base import Listener, StreamHandler, Transport
 from hushcast_runtime.transports.streams import say_ahead
 

@@ -21,9 +21,9 @@ from hushcast_protocol.authorities.heads import (
     head_digest,
 )
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions.wires import LASTING, WireRange, spoken
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import LASTING, WireRange, spoken
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel

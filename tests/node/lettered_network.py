@@ -15,8 +15,8 @@ from hushcast_overlay.relay import admission_control
 from hushcast_overlay.relay.cover.cover_role import CoverDesks
 from hushcast_overlay.routes.cover import porter_link
 from hushcast_protocol.base.cover_terms import CoverTerms
+from hushcast_protocol.base.crypto.proof_of_work import mint
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.proof_of_work import mint
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.cover.cover_chain import CoverChain
 from hushcast_protocol.cover.cover_frames import CoverBlocks, CoverLetters, CoverPlace, CoverPlaced, placed_in

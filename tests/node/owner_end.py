@@ -9,7 +9,7 @@ from typing import Any
 import trio
 from small_network import Node, SmallNetwork, until
 
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.box_frames import (

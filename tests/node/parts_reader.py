@@ -13,8 +13,8 @@ from hushcast_local.subscription import LocalSubscription
 from hushcast_local.subscription_start import SubscriptionStart
 from hushcast_local.topic_keys import TopicKeys
 from hushcast_node.counters import COUNTERS
+from hushcast_protocol.base.crypto.secrets import Seed, TopicKey
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.secrets import Seed, TopicKey
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.parts import part_content, part_nonce, parts_of

@@ -15,8 +15,8 @@ from hushcast_protocol.authorities.heads import Head, decode_head
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.cover_terms import NO_COVER, CoverTerms
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.store import MemoryStore

@@ -28,8 +28,9 @@ from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import (
     GENESIS,
     Descriptor,
@@ -38,7 +39,6 @@ from hushcast_protocol.base.roster import (
     descriptor_digest,
     sign_descriptor,
 )
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.profile import HARDENED
 from hushcast_protocol.shards.assignment import shard_of_relay, shard_of_topic

@@ -27,10 +27,10 @@ from hushcast_overlay.relay.identity import draw_identity
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_protocol.authorities.head_answers import roster_of
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import Network, RosterView, check_roster
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message

@@ -10,7 +10,7 @@ from hosted_network import in_use
 from small_network import ONE, Node, SmallNetwork, derive, small_network
 
 from hushcast_overlay.relay.detours import PRUNE_AFTER
-from hushcast_protocol.base.secrets import LeaseSecret
+from hushcast_protocol.base.crypto.secrets import LeaseSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.tokens import token

@@ -7,7 +7,7 @@ from small_network import ONE, small_network
 
 from hushcast_overlay.relay.identity import draw_identity
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.processes.own_address import open_address
 from hushcast_runtime.storage.store import MemoryStore

@@ -12,8 +12,8 @@ from hosted_network import LONG, box_of, in_use
 from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay.peers import Peers
-from hushcast_protocol.base.hop import MAX_QUEUE
-from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED
+from hushcast_protocol.base.link.hop import MAX_QUEUE
+from hushcast_protocol.base.link.hop_link import MAX_UNACKNOWLEDGED
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.overlay import box_shares

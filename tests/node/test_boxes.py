@@ -10,7 +10,7 @@ from owner_end import BODY, TRUNK, OwnerEnd, card_of, drop, leads_to, message
 from small_network import EPOCH_SECONDS, small_network, until
 
 from hushcast_overlay.relay.boxes import box_links
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.overlay.box_frames import MessageCopy
 from hushcast_protocol.overlay.confirmations import confirm
 from hushcast_protocol.overlay.elements import ORIGIN, element

@@ -6,7 +6,7 @@ import pytest
 import trio
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, Ear, Node, SmallNetwork, small_network, until
 
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, make_topic
 from hushcast_protocol.overlay.late_routes import WAIT

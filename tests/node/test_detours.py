@@ -8,8 +8,8 @@ from small_network import ONE, TWO, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay import detours
 from hushcast_overlay.relay.detour_pace import AROUND_WITHIN, MAX_AT_ONCE, REST
-from hushcast_protocol.base.hop import DETOUR_AFTER
-from hushcast_protocol.base.hop_link import IDLE
+from hushcast_protocol.base.link.hop import DETOUR_AFTER
+from hushcast_protocol.base.link.hop_link import IDLE
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.hops import is_box, key_of, relay_hop, waits
 from hushcast_protocol.overlay.leases import LeaseBook

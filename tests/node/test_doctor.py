@@ -20,7 +20,7 @@ from hushcast_node.doctor import NodeDoctor
 from hushcast_node.overlay_doctor import FILES_NEEDED
 from hushcast_node.settings import JoinedNetworkSection, NodeSettings
 from hushcast_protocol.base.addresses import onion_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.processes import testnet_section
 from hushcast_runtime.processes.examinations import LITTLE_ROOM, NO_ROOM, REACHED_WITHIN
 from hushcast_runtime.tor.socks_transport import SocksTransport

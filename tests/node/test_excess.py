@@ -8,7 +8,7 @@ import pytest
 import trio
 from small_network import Ear, small_network
 
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.tokens import entry_tokens, published_tokens, topic_key

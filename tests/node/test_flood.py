@@ -10,7 +10,7 @@ from small_network import ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay import admission_control
 from hushcast_overlay.relay.admission_control import MAX_DROPS_AT_ONCE, MAX_PARCELS_AT_ONCE, AdmissionControl
-from hushcast_protocol.base.proof_of_work import CAPACITY, FIRST_DIFFICULTY, MAX_DIFFICULTY, mint
+from hushcast_protocol.base.crypto.proof_of_work import CAPACITY, FIRST_DIFFICULTY, MAX_DIFFICULTY, mint
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.tokens import published_tokens, topic_key

@@ -24,7 +24,7 @@ from hushcast_overlay import connector
 from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import Head
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.wires import LASTING, WireTable
+from hushcast_protocol.base.versions.wires import LASTING, WireTable
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
 

@@ -10,9 +10,9 @@ import trio
 from small_network import BEGIN, ONE, Node, SmallNetwork, counted, derive, small_network, until
 
 from hushcast_overlay.relay.strangers import READY_WITHIN
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import RosterView
-from hushcast_protocol.base.secrets import ParcelKey, Seed
 from hushcast_protocol.base.wire import Wire, encode
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import Message, message_id

@@ -8,8 +8,8 @@ from hanging_disk import Disk
 from hosted_network import LONG, box_of, copied, drop_everywhere, hosts_of, in_use, lose_disk, subscribed
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, small_network, until
 
-from hushcast_protocol.base.hop_link import ACKNOWLEDGE_WITHIN
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.link.hop_link import ACKNOWLEDGE_WITHIN
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay import box_shares
 from hushcast_protocol.overlay.hops import box_hop

@@ -9,7 +9,7 @@ import trio
 from hosted_network import LONG, box_of, drop_everywhere, hosts_of, in_use, lose_disk, relays_know, subscribed
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 
 

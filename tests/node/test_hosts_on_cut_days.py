@@ -13,7 +13,7 @@ from hosted_network import box_of, hosts_of, in_use, subscribed
 from small_network import EPOCH_SECONDS, ONE, Ear, Node, until
 
 from hushcast_overlay.routes.route import LATEST_RENEWAL
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.overlay import host_list
 from hushcast_protocol.overlay.hops import host_hop
 

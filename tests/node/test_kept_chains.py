@@ -12,9 +12,9 @@ from hushcast_overlay.counters import OVERLAY_COUNTERS
 from hushcast_overlay.routes.cover.kept_chain import KeptChain
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.cover_terms import CoverDraw, CoverTerms
+from hushcast_protocol.base.crypto.secrets import ParcelKey
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network, Relay, Roster
-from hushcast_protocol.base.secrets import ParcelKey
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverLoss
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_runtime.context import Context

@@ -13,9 +13,9 @@ from hushcast_node.overlay_doctor import examine_overlay
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions.wires import OtherWire, WireRange
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.base.wires import OtherWire, WireRange
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.logs import log
 from hushcast_runtime.other_wires import TOLD_FOR

@@ -10,9 +10,9 @@ from small_network import DAY_SECONDS, ONE, Node, SmallNetwork, small_network, u
 
 from hushcast_local import outbox, publisher
 from hushcast_local.outbox import NoReceiptYet, Outbox
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.manner import NEWEST
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_runtime.environment import simulated_environment

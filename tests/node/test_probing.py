@@ -13,7 +13,7 @@ from hosted_network import subscribed
 from kept_network import kept_network
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, TWO, Node, derive, small_network
 
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.content.bodies import Content, open_body
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.reports import Report, decode_report

@@ -7,7 +7,7 @@ import trio
 from small_network import ONE, TWO, Ear, small_network, until
 
 from hushcast_overlay.relay.detours import HAND_ONS
-from hushcast_protocol.base.secrets import Seed, TopicSecret
+from hushcast_protocol.base.crypto.secrets import Seed, TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import parse_where

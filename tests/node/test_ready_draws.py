@@ -17,8 +17,8 @@ from hushcast_overlay.routes.ready_connections import ReadyConnections
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.keeping_rule import KeepingRule
-from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.base.roster import Relay
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Receipt

@@ -8,7 +8,7 @@ from small_network import EPOCH_SECONDS, ONE, SmallNetwork, small_network, until
 
 from hushcast_local import outbox, subscriber
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.topics import Interest, parse_topic

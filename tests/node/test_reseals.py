@@ -7,7 +7,7 @@ from small_network import DAY_SECONDS, ONE, Node, SmallNetwork, small_network, u
 
 from hushcast_local import outbox, publisher
 from hushcast_local.outbox import NoReceiptYet, Outbox
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Topic, make_topic, write_link
 from hushcast_runtime.environment import simulated_environment

@@ -9,8 +9,8 @@ import trio
 from hanging_disk import Disk
 from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, derive, small_network, unrouted, until
 
-from hushcast_protocol.base.hop import MAX_LINKS_A_PEER
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
+from hushcast_protocol.base.link.hop import MAX_LINKS_A_PEER
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.tokens import token

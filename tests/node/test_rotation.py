@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from small_network import EPOCH_SECONDS, ONE, TWO, small_network, until
 
-from hushcast_protocol.base.secrets import FilterKey, ParcelKey, Seed
+from hushcast_protocol.base.crypto.secrets import FilterKey, ParcelKey, Seed
 from hushcast_protocol.content.bodies import Content
 
 

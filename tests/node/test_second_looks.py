@@ -13,7 +13,7 @@ from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork, until
 
 from hushcast_local import second_looks
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Receipt

@@ -9,7 +9,7 @@ import pytest
 from small_network import DAY_SECONDS, ONE, TWO, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.routes.route import OverlayRoute
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import write_link
 from hushcast_protocol.overlay.late_routes import WAIT

@@ -13,7 +13,7 @@ from small_network import until
 from hushcast_overlay.relay import strangers
 from hushcast_overlay.shards.shard_fetcher import ShardContact
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ping, decode_overlay
 from hushcast_protocol.shards.shard_requests import (
     AskLeaf,

@@ -14,7 +14,7 @@ from hushcast_overlay.relay.parcel_forwarding import Passage
 from hushcast_overlay.routes.host_link import ANSWER_WITHIN, HostLink
 from hushcast_overlay.routes.route import LATEST_RENEWAL
 from hushcast_overlay.routes.upkeep import OTHERS_WITHIN
-from hushcast_protocol.base.manner import NEWEST
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest
 from hushcast_protocol.overlay.box_frames import Hold, HoldAnswer

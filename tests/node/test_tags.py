@@ -6,7 +6,7 @@ import pytest
 import trio
 from small_network import small_network
 
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
 

@@ -12,7 +12,7 @@ from hushcast_directory.server.configured_set import SetOfOne
 from hushcast_node.overlay_doctor import examine_overlay
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.wires import spoken
+from hushcast_protocol.base.versions.wires import spoken
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_runtime.logs import log

@@ -7,7 +7,7 @@ import trio
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.routes.route import TreeInstallation
-from hushcast_protocol.base.secrets import LeaseSecret, Seed
+from hushcast_protocol.base.crypto.secrets import LeaseSecret, Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.installations import HostRoot, Installation

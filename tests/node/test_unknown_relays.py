@@ -15,7 +15,7 @@ from hushcast_overlay.relay.detours import Detours
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import DecodeError, HushcastError
-from hushcast_protocol.base.hop import DETOUR_AFTER
+from hushcast_protocol.base.link.hop import DETOUR_AFTER
 from hushcast_protocol.base.roster_standing import RosterStanding
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.hops import Hop

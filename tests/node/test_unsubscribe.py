@@ -9,7 +9,7 @@ from small_network import EPOCH_SECONDS, ONE, TWO, Node, SmallNetwork, small_net
 
 from hushcast_local.subscriber import WITHDRAW_WITHIN
 from hushcast_overlay.relay.detours import HAND_ONS
-from hushcast_protocol.base.secrets import TopicSecret
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, make_topic
 

@@ -20,10 +20,10 @@ from hushcast_node.program import NODE
 from hushcast_node.upgrade import MIGRATIONS
 from hushcast_overlay.relay.identity import load_identity
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed, TopicSecret
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.roster import RosterBody, roster_digest
-from hushcast_protocol.base.secrets import Seed, TopicSecret
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
 from hushcast_protocol.overlay.installations import HostRoot

@@ -43,10 +43,10 @@ from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import PublicKey, encode
 
 NETWORK = Network("authorities", "hardened", 3600)

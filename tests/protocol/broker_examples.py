@@ -6,9 +6,9 @@ from decimal import Decimal
 from random import Random
 
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.key_agreement import agreement_public
-from hushcast_protocol.base.proof_of_work import ProofOfWork
-from hushcast_protocol.base.secrets import EpochKey, Seed, TopicKey
+from hushcast_protocol.base.crypto.key_agreement import agreement_public
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork
+from hushcast_protocol.base.crypto.secrets import EpochKey, Seed, TopicKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, sign_tree
 from hushcast_protocol.brokers.clear_words import CoveredFilter, shown, words

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from core_examples import DAY, small_message, stream
 
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.proof_of_work import ProofOfWork
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import frames, request_proofs
 from hushcast_protocol.central.introduction import (

@@ -36,9 +36,9 @@ from hushcast_protocol.authorities.heads import (
 from hushcast_protocol.authorities.listing import settle
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import PublicKey, encode
 
 COUNT = 5  # directories of a set

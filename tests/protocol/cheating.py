@@ -9,7 +9,7 @@ from random import Random
 from msgspec.structs import replace
 from spatial_world import OWNER, STRANGER, World, place
 
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer_problems import AnswerProblem
 from hushcast_protocol.spatial.batch import Batch

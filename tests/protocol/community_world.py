@@ -9,11 +9,11 @@ from random import Random
 from filter_examples import TOPICS, drawn
 from filter_examples import message as values_of
 
+from hushcast_protocol.base.crypto.key_agreement import agreement_key
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed, TopicKey
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.key_agreement import agreement_key
-from hushcast_protocol.base.secrets import AgreementKey, Seed, TopicKey
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.brokers.clear_words import from_outside, outside, point, read_words, shown, words
 from hushcast_protocol.brokers.community.charter import check_charter, epoch_key, sign_charter
 from hushcast_protocol.brokers.community.child_tables import ChildItemName, ChildTables

@@ -7,7 +7,7 @@ from functools import cache
 
 from core_examples import EPOCH, NETWORK, descriptor_of, parcel_key, relay_id, stream
 
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.roster import GENESIS, Relay, Roster
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.confirmations import confirm, heard, room

@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 from hushcast_protocol.authorities import directory_requests as asked
 from hushcast_protocol.authorities import head_inside, heads
 from hushcast_protocol.authorities.name_work import NameWork
-from hushcast_protocol.base import links, proof_of_work, roster
+from hushcast_protocol.base import roster
 from hushcast_protocol.base.addresses import Address, memory_address, onion_address
+from hushcast_protocol.base.crypto import proof_of_work
+from hushcast_protocol.base.crypto.secrets import LeaseSecret, ParcelKey, Randomness, Seed, TopicKey
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Randomness, Seed, TopicKey
+from hushcast_protocol.base.link import links
 from hushcast_protocol.base.shard_count import MAX_BITS
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
+from hushcast_protocol.base.versions.wires import WireRange
 from hushcast_protocol.base.wire import decoder
-from hushcast_protocol.base.wires import WireRange
 from hushcast_protocol.content import bodies, messages
 from hushcast_protocol.content.messages import TRAIL_SIZE
 from hushcast_protocol.overlay import box_frames as boxes

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Secret
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import AgreementKey, Secret
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.full.aggregation import (
     AskFactors,

@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 from random import Random
 
-from hushcast_protocol.base.key_agreement import shared_secret
-from hushcast_protocol.base.secrets import AgreementKey, Seed
+from hushcast_protocol.base.crypto.key_agreement import shared_secret
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
 from hushcast_protocol.purposes.grants import Grant, GrantScope, make_grant, read_grant
 from hushcast_protocol.purposes.key_cover import CoverElement, cover
 from hushcast_protocol.purposes.purpose_keys import epoch_start

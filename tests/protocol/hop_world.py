@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from random import Random
 from unittest import mock
 
-from hushcast_protocol.base import hop
-from hushcast_protocol.base.hop import DETOUR_AFTER, MAX_LINKS_A_PEER, NextHop
-from hushcast_protocol.base.hop_link import IDLE, LinkState
-from hushcast_protocol.base.hop_values import (
+from hushcast_protocol.base.link import hop
+from hushcast_protocol.base.link.hop import DETOUR_AFTER, MAX_LINKS_A_PEER, NextHop
+from hushcast_protocol.base.link.hop_link import IDLE, LinkState
+from hushcast_protocol.base.link.hop_values import (
     BacklogState,
     Close,
     DialState,

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from hushcast_protocol.mqtt import decoding
-from hushcast_protocol.mqtt.codec import Decoder, encode
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.wire import decoding
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,
     Auth,

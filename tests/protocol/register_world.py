@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from random import Random
 from unittest import mock
 
+from hushcast_protocol.base.crypto.group import Scalar, base
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.group import Scalar, base
 from hushcast_protocol.central import pseudonym_register, request_proofs
 from hushcast_protocol.central.frames import Subscribe, WithdrawTokens
 from hushcast_protocol.central.introduction import OpenedIntroduction, PseudonymSecret, pseudonym_of

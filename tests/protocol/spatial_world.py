@@ -8,7 +8,7 @@ from decimal import Decimal, localcontext
 from functools import cached_property
 from random import Random
 
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import Batch, BatchInterval, make_batch, read_batch
 from hushcast_protocol.spatial.located_answer import LocatedAnswer, ProviderBatch

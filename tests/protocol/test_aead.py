@@ -7,7 +7,7 @@ from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_decrypt as nacl_ope
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as nacl_seal
 from nacl.exceptions import CryptoError
 
-from hushcast_protocol.base.aead import KEY, NONCE, TAG, seal, unseal
+from hushcast_protocol.base.crypto.aead import KEY, NONCE, TAG, seal, unseal
 
 rng = random.Random(1)
 SECRET, ONCE = rng.randbytes(KEY), rng.randbytes(NONCE)

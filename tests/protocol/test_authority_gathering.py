@@ -21,9 +21,9 @@ from hushcast_protocol.authorities.descriptor_exchange import (
     shown,
 )
 from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.roster import MAX_DESCRIPTOR, descriptor_digest
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 
 ONE, OTHER = seed(1).public(), seed(2).public()

@@ -50,12 +50,12 @@ from hushcast_protocol.authorities.rounds import MAX_ANSWERS, MAX_SHOWN, Rounds
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
 from hushcast_protocol.authorities.tally import HeadBasis, count, listed_by
 from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.errors import DecodeError, PeerError
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS, MAX_SEATED
 from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.wire import decoder, encode
 
 FIVE = members(5, 3)

@@ -12,9 +12,9 @@ from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_decrypt as aead_ope
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
 from topic_examples import labels, names
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import (
     MAX_VALUES,

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.network_wire import BEGINNING
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
+from hushcast_protocol.base.versions.network_wire import BEGINNING
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.broker_tree import (
     MAX_CHILDREN,

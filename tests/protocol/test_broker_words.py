@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base.crypto.secrets import TopicKey, TopicSecret
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.secrets import TopicKey, TopicSecret
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.clear_words import (
     ID_DAY,

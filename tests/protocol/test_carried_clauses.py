@@ -9,7 +9,7 @@ from carrying import carried
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.purposes.carried_reservations import (
     MAX_CARRIED,
     NOTHING,

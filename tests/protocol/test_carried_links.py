@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.content.topics import make_topic, write_link
 from hushcast_protocol.devices import carried_links
 from hushcast_protocol.devices.carried_links import CarriedLink, open_links, seal_links

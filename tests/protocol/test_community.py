@@ -21,9 +21,9 @@ from community_world import (
 )
 from filter_examples import TOPICS, WIDE
 
+from hushcast_protocol.base.crypto.secrets import EpochKey, TopicKey
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
-from hushcast_protocol.base.secrets import EpochKey, TopicKey
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.clear_words import ShownFilter, shown, words
 from hushcast_protocol.brokers.community import charter as charters

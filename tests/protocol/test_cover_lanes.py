@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.cover_terms import QUARTER
+from hushcast_protocol.base.crypto.secrets import ParcelKey
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Relay
-from hushcast_protocol.base.secrets import ParcelKey
 from hushcast_protocol.cover.cover_chain import CoverChain
 from hushcast_protocol.cover.cover_lists import CoverLists
 from hushcast_protocol.cover.cover_rules import CoverRules

@@ -15,9 +15,9 @@ from hushcast_protocol.authorities.head_inside import BeaconState, HeadInside
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.cover_terms import NO_COVER, QUARTER, CoverDraw, CoverTerms
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal, UsageError
 from hushcast_protocol.base.roster import Network, Relay, Roster
-from hushcast_protocol.base.secrets import ParcelKey, Randomness
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverChain, CoverLoss
 from hushcast_protocol.cover.cover_lists import CoverLists
 from hushcast_protocol.cover.cover_presence import PRESENCE_DAYS, CoverPresence

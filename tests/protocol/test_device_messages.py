@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, UsageError
-from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.devices.beats import MAX_BEAT, Beat, fitting, open_beat, seal_beat
 from hushcast_protocol.devices.circle_secrets import (
     CircleSecret,

@@ -18,7 +18,7 @@ from core_examples import (
 )
 from topic_examples import SECRET, where
 
-from hushcast_protocol.base.secrets import LeaseSecret, TopicKey, TopicSecret
+from hushcast_protocol.base.crypto.secrets import LeaseSecret, TopicKey, TopicSecret
 from hushcast_protocol.content.tokens import entry_tokens, token, topic_key
 from hushcast_protocol.content.topics import Topic, make_topic
 from hushcast_protocol.overlay.elements import ORIGIN, element

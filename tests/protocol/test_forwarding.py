@@ -23,8 +23,8 @@ from core_examples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base.crypto.secrets import LeaseSecret
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_protocol.overlay import forwarding

@@ -7,9 +7,9 @@ import pytest
 from core_examples import small_message, stream
 
 from hushcast_protocol.authorities import directory_requests as asked
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.proof_of_work import ProofOfWork
-from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content, compose
 from hushcast_protocol.content.messages import MAX_TOKENS, Message

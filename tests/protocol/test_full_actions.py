@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base.crypto.group import ORDER, added, hashed
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.group import ORDER, added, hashed
-from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.brokers.full.group_action import GROUP, KEY_SEED, PADS, GroupAction
 
 ACTIONS = pytest.mark.parametrize("action", [PADS, GROUP], ids=["pads", "group"])

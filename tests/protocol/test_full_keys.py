@@ -9,9 +9,9 @@ from broker_examples import tree as broker_tree
 from full_world import DAY, NETWORK, key_of
 
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.key_agreement import agreement_key, agreement_public, shared_secret
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.key_agreement import agreement_key, agreement_public, shared_secret
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, check_tree, sign_tree
 from hushcast_protocol.brokers.full import layer_keys as module
 from hushcast_protocol.brokers.full.group_action import GROUP, PADS, GroupAction

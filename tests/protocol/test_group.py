@@ -11,8 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from nacl.bindings import crypto_core_ed25519_from_uniform
 
-from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.group import (
+from hushcast_protocol.base.crypto.group import (
     ORDER,
     Scalar,
     added,
@@ -23,7 +22,8 @@ from hushcast_protocol.base.group import (
     received_scalar,
     subtracted,
 )
-from hushcast_protocol.base.secrets import Secret
+from hushcast_protocol.base.crypto.secrets import Secret
+from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.central.rerouting import (
     WrappedMessage,
     rerandomised,

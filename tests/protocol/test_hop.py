@@ -10,16 +10,16 @@ from hop_world import Link, Parcel, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushcast_protocol.base import hop, hop_link
-from hushcast_protocol.base.hop import (
+from hushcast_protocol.base.link import hop, hop_link
+from hushcast_protocol.base.link.hop import (
     DETOUR_AFTER,
     FIRST_BACKOFF,
     LONGEST_BACKOFF,
     MAX_LINKS_A_PEER,
     NextHop,
 )
-from hushcast_protocol.base.hop_link import ACKNOWLEDGE_WITHIN, IDLE, QUIET, SLOWEST
-from hushcast_protocol.base.hop_values import (
+from hushcast_protocol.base.link.hop_link import ACKNOWLEDGE_WITHIN, IDLE, QUIET, SLOWEST
+from hushcast_protocol.base.link.hop_values import (
     BacklogState,
     Close,
     DialState,

@@ -6,9 +6,9 @@ import pytest
 from core_examples import host_card, relay_id, seed
 
 from hushcast_protocol.base.addresses import Address, memory_address, onion_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.host_cards import HostCard, HostPlace, check_host_card, make_host_card
 

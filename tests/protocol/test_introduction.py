@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from nacl.bindings import crypto_box_seal
 
+from hushcast_protocol.base.crypto.group import ORDER, Scalar
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.base.group import ORDER, Scalar
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import Attach, UserAnswer

@@ -14,11 +14,11 @@ from hushcast_protocol.authorities.head_inside import BeaconState, HeadInside
 from hushcast_protocol.authorities.listing import ListedCut, Listing
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.candidate_root import MAX_ROOTS, CandidateRoot
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, descriptor_digest
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay import keepers
 from hushcast_protocol.overlay.keepers import KeeperDraws

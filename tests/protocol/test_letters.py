@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.crypto.sealed_box import seal_box
+from hushcast_protocol.base.crypto.secrets import ParcelKey
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Relay
-from hushcast_protocol.base.sealed_box import seal_box
-from hushcast_protocol.base.secrets import ParcelKey
 from hushcast_protocol.cover.cover_rules import PASSED_A_ROUND, CoverRules
 from hushcast_protocol.cover.letter_contents import (
     CONTENT,

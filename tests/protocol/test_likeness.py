@@ -12,7 +12,7 @@ from core_examples import properties
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.content.attributes import Values
 from hushcast_protocol.content.likeness import OTHERS, Likeness, draw_likeness, draw_values
 from hushcast_protocol.content.payload_sizes import PADDED_SIZES

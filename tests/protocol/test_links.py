@@ -18,9 +18,11 @@ from nacl.bindings import (
 )
 from nacl.bindings import crypto_scalarmult, crypto_scalarmult_base
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.links import (
+from hushcast_protocol.base.link.links import (
     HELLO_SIZE,
     MAGIC,
     MAX_HANDSHAKE_FRAME,
@@ -30,10 +32,8 @@ from hushcast_protocol.base.links import (
     Link,
 )
 from hushcast_protocol.base.roster import RosterView
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, signature
+from hushcast_protocol.base.versions.wires import LASTING, OtherWire, WireRange, spoken
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import LASTING, OtherWire, WireRange, spoken
 
 ALICE, BOB, MALLORY = seed(11), seed(12), seed(13)
 OTHER_NETWORK = b"o" * 32

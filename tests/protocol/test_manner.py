@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from drilled_wire import BEFORE, BOTH, LATER, mix_releases, release
 
-from hushcast_protocol.base.manner import NEWEST, Manner
-from hushcast_protocol.base.network_wire import NetworkWire
-from hushcast_protocol.base.wires import FIRST
+from hushcast_protocol.base.versions.manner import NEWEST, Manner
+from hushcast_protocol.base.versions.network_wire import NetworkWire
+from hushcast_protocol.base.versions.wires import FIRST
 
 ROOT = Path(__file__).parents[2]
 ACTING = (

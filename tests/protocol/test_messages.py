@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as aead_seal
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content, compose, open_body
 from hushcast_protocol.content.messages import (

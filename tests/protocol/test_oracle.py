@@ -16,8 +16,8 @@ from fractions import Fraction
 import pytest
 from core_examples import NETWORK, stream
 
+from hushcast_protocol.base.crypto.secrets import TopicKey, TopicSecret
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import TopicKey, TopicSecret
 from hushcast_protocol.content.predicates import Predicate, parse_where
 from hushcast_protocol.content.tokens import (
     MAX_COVER,

@@ -39,8 +39,8 @@ from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
 from hushcast_protocol.base.roster import GENESIS, MAX_RELAYS
 from hushcast_protocol.base.shard_count import SHARD_SIZE
+from hushcast_protocol.base.versions.wires import OtherWire, spoken
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import OtherWire, spoken
 
 THREE = members(3, 2)
 OTHER = spoken().highest + 1

@@ -10,8 +10,8 @@ from core_examples import DAY, TOPIC_KEY, properties, seed, stream
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.base.signatures import SignaturePurpose, signature
 from hushcast_protocol.content.bodies import Content, compose, open_body
 from hushcast_protocol.content.messages import MAX_TOKENS, Message, check_message, padded_size
 from hushcast_protocol.content.parts import (

@@ -12,8 +12,8 @@ from core_examples import properties, stream
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base.crypto.group import Scalar, hashed
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.group import Scalar, hashed
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import CentralVerdict, Publish, Subscribe, UserAnswer, WithdrawTokens
 from hushcast_protocol.central.introduction import PseudonymSecret, pseudonym_of

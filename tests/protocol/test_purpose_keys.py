@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base.crypto.key_agreement import shared_secret
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed, TopicKey
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.errors import AuthenticationError, UsageError
-from hushcast_protocol.base.key_agreement import shared_secret
-from hushcast_protocol.base.secrets import AgreementKey, Seed, TopicKey
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.tokens import published_tokens
 from hushcast_protocol.content.topics import parse_topic

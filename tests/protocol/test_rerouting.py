@@ -11,8 +11,8 @@ from core_examples import properties, small_message, stream
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base.crypto.group import ORDER, Scalar, added, base, hashed, multiplied
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.group import ORDER, Scalar, added, base, hashed, multiplied
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.central.frames import MAX_CENTRAL_FRAME, Publish, decode_from_user
 from hushcast_protocol.central.rerouting import (

@@ -42,6 +42,7 @@ from hushcast_protocol.authorities.listing import MAX_WAITING
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
 from hushcast_protocol.base.addresses import MAX_ADDRESS, onion_address
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.base.roster import (
     GENESIS,
@@ -65,9 +66,8 @@ from hushcast_protocol.base.roster import (
     sign_roster,
 )
 from hushcast_protocol.base.sharding import Sharding, sharding_for
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
+from hushcast_protocol.base.versions.wires import WireRange
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import WireRange
 
 KEY = DIRECTORY.public()
 

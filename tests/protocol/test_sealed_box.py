@@ -7,8 +7,8 @@ from random import Random
 import pytest
 from nacl.public import PrivateKey, SealedBox
 
+from hushcast_protocol.base.crypto.sealed_box import SEALED_BOX, open_box, seal_box
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.sealed_box import SEALED_BOX, open_box, seal_box
 
 
 def test_a_box_is_libsodiums_and_replays() -> None:

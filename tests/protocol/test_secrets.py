@@ -10,8 +10,8 @@ import pytest
 from core_examples import stream
 from nacl.bindings import crypto_scalarmult_base
 
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.secrets import LeaseSecret, ParcelKey, Secret, Seed, TopicKey
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.secrets import LeaseSecret, ParcelKey, Secret, Seed, TopicKey
 from hushcast_protocol.central.introduction import PseudonymSecret, SealingKey
 
 KINDS = [Seed, ParcelKey, TopicKey, LeaseSecret, Scalar, PseudonymSecret, SealingKey]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.roster import Relay, Roster
 from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.wire import encode

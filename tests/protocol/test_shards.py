@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.base.addresses import MAX_ADDRESS
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.roster import (
     MAX_DESCRIPTOR,
     Descriptor,
@@ -24,7 +25,6 @@ from hushcast_protocol.base.roster import (
 )
 from hushcast_protocol.base.shard_count import MAX_BITS, bits_for
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.topics import MAX_WIDTH
 from hushcast_protocol.shards.assignment import copies_of_topic, shard_of_relay, shard_of_topic

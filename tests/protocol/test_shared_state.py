@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from steps import one_step
 
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.devices import shared_state
 from hushcast_protocol.devices.shared_entries import (
     AuthorValue,

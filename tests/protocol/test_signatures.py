@@ -7,8 +7,8 @@ from core_examples import bit_flips, bytes32, bytes64, properties, seed
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 
 SEED = seed(1)
 ORDER = 2**252 + 27742317777372353535851937790883648493

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 from spatial_world import OWNER, STRANGER, message, place
 
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, sign
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_protocol.base.signatures import SignaturePurpose, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial import batch as batches
 from hushcast_protocol.spatial import weight_table as tables

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from spatial_world import OWNER, SECONDS, START, STRANGER, World
 
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer_problems import AnswerProblem
 from hushcast_protocol.spatial.batch import Batch, BatchBody, BatchInterval, make_batch, read_batch

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from spatial_world import SECONDS, START, message, subscription
 
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.errors import DecodeError, PeerError
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
 from hushcast_protocol.spatial.batch import Batch, BatchInterval, check_by, make_batch, read_batch

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 from spatial_world import OWNER, World
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import mint
+from hushcast_protocol.base.crypto.sealed_box import seal_box
+from hushcast_protocol.base.crypto.secrets import AgreementKey, TopicSecret
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, UsageError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import mint
-from hushcast_protocol.base.sealed_box import seal_box
-from hushcast_protocol.base.secrets import AgreementKey, TopicSecret
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.topics import make_topic, write_link

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from spatial_world import OWNER, START, subscription
 
-from hushcast_protocol.base.signatures import SignaturePurpose, sign
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, sign
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
 from hushcast_protocol.spatial.batch import FIRST, Batch, BatchBody, check_batch

@@ -11,8 +11,8 @@ from core_examples import small_message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushcast_protocol.base import proof_of_work
-from hushcast_protocol.base.proof_of_work import (
+from hushcast_protocol.base.crypto import proof_of_work
+from hushcast_protocol.base.crypto.proof_of_work import (
     BITS_A_DOUBLING,
     CAPACITY,
     FALL,

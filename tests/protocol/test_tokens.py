@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from topic_examples import EVENTS, PLACES, PRIVATE, SECRET, topics, where
 
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.content.attributes import Label, Number
 from hushcast_protocol.content.messages import MAX_TOKENS

@@ -21,8 +21,8 @@ from tomography_examples import (
     wanted,
 )
 
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.brokers.tomography import answer_cache as limits

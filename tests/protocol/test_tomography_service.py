@@ -20,8 +20,8 @@ from tomography_examples import (
     wanted,
 )
 
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.clear_words import outside
 from hushcast_protocol.brokers.filters import Filter

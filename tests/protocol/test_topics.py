@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from topic_examples import EVENTS, PRIVATE, SECRET, topics
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.content.predicates import parse_where

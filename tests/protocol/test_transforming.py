@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from core_examples import stream
 
+from hushcast_protocol.base.crypto.group import Scalar, hashed
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.group import Scalar, hashed
 from hushcast_protocol.central import token_transformer
 from hushcast_protocol.central.rerouting import transformed
 from hushcast_protocol.central.token_transformer import Transformer

@@ -8,9 +8,9 @@ from core_examples import small_message
 from drilled_wire import COLOUR, DRILL, Ack2, Forward2
 
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.translations import UNCHANGED, Translation
+from hushcast_protocol.base.versions.translations import UNCHANGED, Translation
+from hushcast_protocol.base.versions.wires import LASTING, WIRES, OtherWire
 from hushcast_protocol.base.wire import Counter, Wire, encode
-from hushcast_protocol.base.wires import LASTING, WIRES, OtherWire
 from hushcast_protocol.overlay.frames import Ack, Drop, Forward, Ping, Receipt, decode_overlay
 
 MESSAGE = small_message()

@@ -6,8 +6,8 @@ import pytest
 from network_levels import play
 from tomography_examples import CAP, EPOCH, KEYS, NOW, SEEDS, SERVICE, service, tree, wanted
 
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 from hushcast_protocol.brokers.clear_words import outside
 from hushcast_protocol.brokers.filters import Filter

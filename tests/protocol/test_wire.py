@@ -34,12 +34,13 @@ from hypothesis import strategies as st
 from hushcast_protocol.authorities import directory_requests as asked
 from hushcast_protocol.authorities import head_inside, heads
 from hushcast_protocol.authorities.name_work import NameWork
-from hushcast_protocol.base import key_handovers, links, roster
+from hushcast_protocol.base import key_handovers, roster
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
-from hushcast_protocol.base.proof_of_work import ProofOfWork
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, signature
+from hushcast_protocol.base.link import links
+from hushcast_protocol.base.versions.wires import FIRST, spoken
 from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder, encode
-from hushcast_protocol.base.wires import FIRST, spoken
 from hushcast_protocol.overlay import frames, leases, parcels
 
 DESCRIPTOR = roster.Descriptor(NETWORK.id, relay_id(0), some_address(), bytes([9]) * 32, 1, 2, 0)

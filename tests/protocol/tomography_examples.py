@@ -8,9 +8,9 @@ from random import Random
 
 from hypothesis import HealthCheck, settings
 
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerTree, check_tree, sign_tree

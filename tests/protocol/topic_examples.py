@@ -7,7 +7,7 @@ from decimal import Decimal
 from core_examples import TOPIC_KEY
 from hypothesis import strategies as st
 
-from hushcast_protocol.base.secrets import Randomness, TopicSecret
+from hushcast_protocol.base.crypto.secrets import Randomness, TopicSecret
 from hushcast_protocol.content.attributes import Label, Number, Values
 from hushcast_protocol.content.predicates import Predicate, parse_where
 from hushcast_protocol.content.tokens import entry_tokens, published_tokens

@@ -11,13 +11,13 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_protocol.base import links
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.translations import Translation
+from hushcast_protocol.base.link import links
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions.translations import Translation
+from hushcast_protocol.base.versions.wires import WireTable
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import WireTable
 from hushcast_protocol.overlay.frames import Ack, OverlayFrame, ParcelFrame, Receipt, decode_overlay
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.transports.base import TransportError

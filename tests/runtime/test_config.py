@@ -20,9 +20,9 @@ from hushcast_local import settings as local_settings
 from hushcast_node import settings as node_settings
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import Address, onion_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.overlay.profile import HARDENED, PAPER
 from hushcast_runtime.processes import config, testnet_section
 from hushcast_runtime.processes.config import MAX_CONFIG, NetworkSection, load_settings, parse_toml

@@ -21,7 +21,7 @@ from hushcast_directory.server.counters import DIRECTORY_COUNTERS
 from hushcast_gateway.counters import OWN_COUNTERS, PURPOSE_COUNTERS
 from hushcast_node.counters import COUNTERS
 from hushcast_protocol.base.addresses import onion_address
-from hushcast_protocol.base.secrets import FilterKey, LeaseSecret, ParcelKey, Seed, TopicKey
+from hushcast_protocol.base.crypto.secrets import FilterKey, LeaseSecret, ParcelKey, Seed, TopicKey
 from hushcast_protocol.content.topics import parse_topic
 from hushcast_runtime.counters import COMMON_COUNTERS, Counters
 from hushcast_runtime.logs import QUIET_FOR, configure_logs, log

@@ -16,8 +16,8 @@ import trio
 import trio.testing
 
 from hushcast_protocol.base.addresses import ONION_PORT, Address, onion_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.tor import socks
 from hushcast_runtime.tor.control import MAX_STREAMS, ControlClient, open_control
 from hushcast_runtime.tor.listener import TorListener

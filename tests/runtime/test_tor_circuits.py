@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.tor import circuits
 from hushcast_runtime.tor.circuits import LINGER, Circuits
 from hushcast_runtime.tor.replies import ReplySplitter

@@ -13,8 +13,8 @@ import trio
 import trio.testing
 
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.tor import bootstrap_reasons, callers
 from hushcast_runtime.tor.authentication import authenticate
 from hushcast_runtime.tor.control import MAX_STREAMS, ControlClient, EventHandler

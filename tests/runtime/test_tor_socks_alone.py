@@ -14,8 +14,8 @@ import pytest
 import trio
 
 from hushcast_protocol.base.addresses import Address, onion_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.tor import isolation_trial
 from hushcast_runtime.tor.control import MAX_STREAMS
 from hushcast_runtime.tor.isolation_trial import SharedCircuitError

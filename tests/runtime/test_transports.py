@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from hushcast_protocol.base.addresses import Address, is_of_key, onion_address, parse_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Listener, StreamHandler, Transport, TransportError

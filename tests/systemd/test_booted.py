@@ -13,7 +13,7 @@ from booted import EPOCH, WITHIN, Machine, configuration
 
 from hushcast_brokers.broker_sections import broker_lines
 from hushcast_protocol.base.addresses import onion_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 
 pytestmark = pytest.mark.containers
 

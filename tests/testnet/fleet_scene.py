@@ -16,7 +16,7 @@ from paho_client import PahoClient
 from two_houses import House, running
 
 from hushcast.purposes.paho import PurposeClient
-from hushcast_protocol.base.secrets import AgreementKey
+from hushcast_protocol.base.crypto.secrets import AgreementKey
 from hushcast_protocol.purposes.cover_tags import MAX_ELEMENT_TAGS, message_tags
 from hushcast_protocol.purposes.grants import read_grant
 from hushcast_protocol.purposes.key_cover import CoverElement

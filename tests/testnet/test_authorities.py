@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from hushcast_protocol.authorities.heads import CertifiedHead
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.shards.shard_requests import (
     AskCandidates,
     AskLeaf,

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.transports.memory import MemoryNetwork
 from hushcast_testnet.simulations.clock_calls import ClockCalls, sleep_by_calls
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import pytest
 
 from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.crypto.secrets import LeaseSecret, Seed, TopicSecret
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.secrets import LeaseSecret, Seed, TopicSecret
 from hushcast_protocol.content.bloom import false_positive_rate
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message
 from hushcast_protocol.content.predicates import Predicate, parse_where

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 import hushcast
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 
 OPEN = "a-topic-to-look-for"
 PRIVATE = "another-topic-to-look-for"
@@ -32,7 +32,7 @@ def net(request: pytest.FixtureRequest) -> Any:
 
 
 def link_of_a_private_topic(secret: bytes) -> str:
-    from hushcast_protocol.base.secrets import TopicSecret
+    from hushcast_protocol.base.crypto.secrets import TopicSecret
     from hushcast_protocol.content.attributes import Label
     from hushcast_protocol.content.topics import Topic, write_link
 

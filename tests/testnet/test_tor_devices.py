@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hushcast_local.devices.circle_records import OwnCircle
-from hushcast_protocol.base.secrets import AgreementKey, Seed
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
 from hushcast_protocol.devices.circle_secrets import draw_secret, first_keys
 from hushcast_protocol.devices.shared_entries import DeviceValue
 from hushcast_testnet import testnet

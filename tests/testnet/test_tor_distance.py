@@ -17,7 +17,7 @@ from sockets_seen import LOOPBACK, connections, socket_owners
 
 from benchmarks.distance import measure, table
 from benchmarks.figures import Effort
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
 from hushcast_testnet import testnet

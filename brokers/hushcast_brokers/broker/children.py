@@ -13,7 +13,7 @@ from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tasks import Tasks
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.hop_link import IDLE
+from hushcast_protocol.base.link.hop_link import IDLE
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import (
     Ack,

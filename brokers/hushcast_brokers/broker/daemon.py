@@ -41,9 +41,9 @@ from hushcast_brokers.tomography.network_levels import NetworkLevels
 from hushcast_brokers.upstream import ParentState, Upstream
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.key_agreement import agreement_key
-from hushcast_protocol.base.proof_of_work import difficulty_of
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.key_agreement import agreement_key
+from hushcast_protocol.base.crypto.proof_of_work import difficulty_of
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers import frames
 from hushcast_protocol.brokers.broker_tree import MAX_CHILDREN, BrokerPosition, BrokerTree

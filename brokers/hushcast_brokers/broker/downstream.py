@@ -1,6 +1,6 @@
 """Downstream: what waits for brokers below and for clients, sent over their links until it is taken.
 
-There is a machine (`base/hop.py`) for as long as there is a link, which this end never opens; without one all
+While there is a link, which this end never opens, there is a machine (`base/link/hop.py`); without one all
 waits in the spool alone.
 """
 
@@ -12,9 +12,9 @@ import trio
 
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hop import NextHop
-from hushcast_protocol.base.hop_link import LinkState
-from hushcast_protocol.base.hop_values import HopActions, HopRules, ReadBack, SendItems, Settle
+from hushcast_protocol.base.link.hop import NextHop
+from hushcast_protocol.base.link.hop_link import LinkState
+from hushcast_protocol.base.link.hop_values import HopActions, HopRules, ReadBack, SendItems, Settle
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.frames import Forward
 from hushcast_protocol.content.hops import Hop

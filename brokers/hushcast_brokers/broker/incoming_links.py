@@ -13,8 +13,8 @@ from hushcast_brokers.broker.strangers import BrokerStrangers
 from hushcast_brokers.broker.tables import Tables
 from hushcast_brokers.broker.tree_keeper import TreeKeeper
 from hushcast_brokers.tree_comparison import compare_trees
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, FromBelow, decode_from_below
 from hushcast_protocol.brokers.network import BrokersNetwork

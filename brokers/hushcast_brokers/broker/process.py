@@ -25,10 +25,10 @@ from hushcast_brokers.broker_sections import BROKER_FILE, NETWORK_FILE, broker_l
 from hushcast_brokers.counters import BROKER_COUNTERS
 from hushcast_brokers.keys import BROKER_KEYS
 from hushcast_brokers.network_file import brokers_section
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.brokers.broker_tree import MAX_CHILDREN, BrokerPosition
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.network import BrokersNetwork

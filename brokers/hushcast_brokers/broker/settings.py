@@ -12,7 +12,7 @@ from hushcast_brokers.broker_sections import BrokerSection, check_brokers, seats
 from hushcast_brokers.network_file import BrokersNetworkSection, BrokersTerms
 from hushcast_brokers.tomography.section import TomographySection
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.network_wire import check_wanted
+from hushcast_protocol.base.versions.network_wire import check_wanted
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 from hushcast_protocol.brokers.broker_tree import MAX_BROKERS, BrokerPosition

@@ -9,10 +9,10 @@ import trio
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tree_request import BrokerContact
 from hushcast_brokers.upstream import Parent
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.network_wire import AnnouncedWire
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.network_wire import AnnouncedWire
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerRole, ListedBroker, sign_tree
 from hushcast_protocol.brokers.network import BrokersNetwork

@@ -19,9 +19,9 @@ from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tree_request import BrokerContact
 from hushcast_brokers.upstream import Parent, Upstream
 from hushcast_protocol.base import ground_truth
+from hushcast_protocol.base.crypto.proof_of_work import mint
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import HushcastError
-from hushcast_protocol.base.proof_of_work import mint
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_protocol.brokers.filter_routes import NOTHING, table_digest
 from hushcast_protocol.brokers.frames import (

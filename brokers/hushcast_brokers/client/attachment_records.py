@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import msgspec
 import trio
 
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, decoder, encode
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.items import Item

@@ -10,7 +10,7 @@ from hushcast_brokers.client.attachment import Attachment, ClientParts
 from hushcast_brokers.client.attachment_records import AttachedSubscription, AttachmentRecord
 from hushcast_brokers.client.client_model import FilterRequest
 from hushcast_brokers.client.usable_tree import reach_root
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.broker_tree import ListedBroker
 from hushcast_protocol.brokers.frames import BrokerVerdict

@@ -10,7 +10,7 @@ from hushcast_brokers.client.publisher import BrokersPublisher
 from hushcast_brokers.client.routes import BrokersRoutes
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.manner import Manner
+from hushcast_protocol.base.versions.manner import Manner
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import (
     Handover,

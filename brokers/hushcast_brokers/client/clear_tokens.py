@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hushcast_protocol.base.secrets import Randomness, TopicKey
+from hushcast_protocol.base.crypto.secrets import Randomness, TopicKey
 from hushcast_protocol.brokers.clear_words import ID_DAY, filter_words, words
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.content.attributes import Values

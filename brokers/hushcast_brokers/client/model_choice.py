@@ -12,7 +12,7 @@ from hushcast_brokers.client.community.membership import Membership
 from hushcast_brokers.client.full.client_model import FullClientModel
 from hushcast_brokers.client.full.full_tokens import FullTokens
 from hushcast_brokers.held_tree import HeldTree
-from hushcast_protocol.base.secrets import TopicKey
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.privacy import read_privacy
 from hushcast_protocol.content.tokens import hashed_topic_key

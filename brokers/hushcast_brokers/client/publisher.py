@@ -8,9 +8,9 @@ import trio
 
 from hushcast_brokers.client.community.membership import Membership
 from hushcast_brokers.tree_request import BrokerContact
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     FromAbove,

@@ -17,9 +17,9 @@ from hushcast_brokers.client.attachment_records import AttachedSubscription
 from hushcast_brokers.client.attachments import Attachments
 from hushcast_brokers.client.brokers_route import BrokersRoute
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.proof_of_work import mint
 from hushcast_protocol.base.errors import DecodeError, HushcastError, PeerError, Refusal
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.proof_of_work import mint
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     AskPast,

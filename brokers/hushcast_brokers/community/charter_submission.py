@@ -5,9 +5,9 @@ from __future__ import annotations
 import trio
 
 from hushcast_brokers.tree_request import ANSWER_WITHIN, BrokerContact
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.brokers.frames import (
     MAX_BROKER_FRAME,
     BrokerVerdict,

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import msgspec
 import trio
 
+from hushcast_protocol.base.crypto.secrets import AgreementKey, EpochKey
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.secrets import AgreementKey, EpochKey
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, decoder, encode
 from hushcast_protocol.brokers.community.charter import (
     MAX_CHARTER,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushcast_brokers.network_file import BrokersNetworkFile, BrokersNetworkSection
+from hushcast_protocol.base.crypto.key_agreement import agreement_public
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, UsageError, unreadable
-from hushcast_protocol.base.key_agreement import agreement_public
-from hushcast_protocol.base.secrets import Randomness, Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, decoder, encode
 from hushcast_protocol.brokers.community.charter import (
     MAX_CHARTER,

@@ -15,11 +15,11 @@ from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tomography.network_levels import NetworkLevels
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.hop_link import IDLE, QUIET
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.hop_link import IDLE, QUIET
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.frames import NewTree

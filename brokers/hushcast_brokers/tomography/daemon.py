@@ -13,9 +13,9 @@ from hushcast_brokers.tomography.service_links import ServiceLinks
 from hushcast_brokers.tree_comparison import compare_trees
 from hushcast_brokers.tree_request import BrokerContact, ask_for_tree
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.brokers.broker_tree import MAX_BROKERS, BrokerTree
 from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_protocol.brokers.tomography.frames import (

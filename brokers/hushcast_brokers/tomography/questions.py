@@ -9,9 +9,9 @@ import trio
 
 from hushcast_brokers.held_tree import NO_TREE
 from hushcast_brokers.tree_request import ANSWER_WITHIN, BrokerContact
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork, mint
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.brokers.broker_tree import BrokerTree, check_tree
 from hushcast_protocol.brokers.frames import NewTree
 from hushcast_protocol.brokers.network import BrokersNetwork

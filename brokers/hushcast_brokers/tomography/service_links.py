@@ -11,9 +11,9 @@ import trio
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.tomography.counters import counter_of
 from hushcast_protocol.base.buckets import TokenBucket
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.hop_link import IDLE
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.link.hop_link import IDLE
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.broker_tree import BrokerTree
 from hushcast_protocol.brokers.frames import NewTree

@@ -13,13 +13,14 @@ from hushcast_central.proxy.server_link import LinkState, ServerLink
 from hushcast_central.proxy.transformation import ProxyTransformation
 from hushcast_central.proxy.transformation_keys import TransformationKeys
 from hushcast_central.proxy.users import UserChannel, Users
-from hushcast_protocol.base import ground_truth, wires
+from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.proof_of_work import difficulty_of
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.proof_of_work import difficulty_of
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.wires import LASTING
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.wires import LASTING
 from hushcast_protocol.central.frames import MAX_CENTRAL_FRAME, decode_from_user, decode_sign_of_life
 from hushcast_protocol.central.network import CentralNetwork, ProxyRole
 from hushcast_runtime.admission import Admission

@@ -10,11 +10,11 @@ import trio
 from hushcast_central.held_wire import HeldWire
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.hop_link import QUIET
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.wires import OtherWire
+from hushcast_protocol.base.link.hop_link import QUIET
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,
     AcknowledgeDeliveries,

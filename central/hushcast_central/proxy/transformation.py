@@ -9,8 +9,8 @@ import msgspec
 from hushcast_central.proxy.server_link import DeliverySink, ServerLink
 from hushcast_central.proxy.transformation_keys import TransformationKeys
 from hushcast_protocol.base import observations
+from hushcast_protocol.base.crypto.group import Scalar, received_scalar
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
-from hushcast_protocol.base.group import Scalar, received_scalar
 from hushcast_protocol.central.frames import (
     AskTransformationFactor,
     Attach,

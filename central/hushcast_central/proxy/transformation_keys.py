@@ -9,9 +9,9 @@ from collections import OrderedDict
 
 import msgspec
 
+from hushcast_protocol.base.crypto.group import Scalar
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Bytes32, Counter
 from hushcast_runtime.storage.recovery import restore, sized

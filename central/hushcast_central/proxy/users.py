@@ -15,7 +15,7 @@ from hushcast_central.proxy.server_link import ServerLink
 from hushcast_central.proxy.transformation import ProxyTransformation
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hop_link import QUIET
+from hushcast_protocol.base.link.hop_link import QUIET
 from hushcast_protocol.central.frames import (
     AcknowledgeDeliveries,
     Attach,

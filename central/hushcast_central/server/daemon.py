@@ -17,12 +17,12 @@ from hushcast_central.server.publications import ServerPublications
 from hushcast_central.server.server_requests import MAX_UNDER_WAY, ServerRequests
 from hushcast_central.server.subscriptions import ServerSubscriptions
 from hushcast_protocol.base import ground_truth
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.proof_of_work import difficulty_of
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.hop_link import IDLE
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.proof_of_work import difficulty_of
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.link.hop_link import IDLE
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,
     Attach,

@@ -1,7 +1,7 @@
 """Deliveries: what waits for pseudonyms, sent to those that are attached until it is acknowledged.
 
 A next hop is a pseudonym, and a link to it is an attachment, which this end never opens. There is a machine
-(`base/hop.py`) for as long as there is an attachment; without one all waits in the spool alone.
+(`base/link/hop.py`) for as long as there is an attachment; without one all waits in the spool alone.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import trio
 from hushcast_central.server.outer_layer import OuterLayer
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hop import NextHop
-from hushcast_protocol.base.hop_link import LinkState
-from hushcast_protocol.base.hop_values import HopActions, HopRules, ReadBack, SendItems, Settle
+from hushcast_protocol.base.link.hop import NextHop
+from hushcast_protocol.base.link.hop_link import LinkState
+from hushcast_protocol.base.link.hop_values import HopActions, HopRules, ReadBack, SendItems, Settle
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.central.frames import (
     AttachAnswer,

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import trio
 
 from hushcast_central.server.deliveries import Deliveries
+from hushcast_protocol.base.crypto.group import Scalar
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.central.kept_tokens import kept_token
 from hushcast_protocol.central.pseudonym_register import hop_of, waits_for

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hushcast_protocol.base.crypto.group import Scalar, base, check_point
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
-from hushcast_protocol.base.group import Scalar, base, check_point
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.central.inner_message import message_inside
 from hushcast_protocol.central.profile import CentralProfile

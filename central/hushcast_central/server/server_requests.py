@@ -11,8 +11,8 @@ from hushcast_central.server.publications import ServerPublications
 from hushcast_central.server.subscriptions import ServerSubscriptions
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.buckets import TokenBucket
+from hushcast_protocol.base.crypto.group import Scalar
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.central.frames import (
     AskTransformationFactor,
     CentralVerdict,

@@ -10,7 +10,7 @@ from hushcast_central.user.reachability import Reachability
 from hushcast_central.user.receiver import CentralRoute
 from hushcast_central.user.routes import CentralRoutes
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.manner import Manner
+from hushcast_protocol.base.versions.manner import Manner
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import (
     Handover,

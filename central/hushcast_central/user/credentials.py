@@ -5,8 +5,8 @@ from __future__ import annotations
 import trio
 
 from hushcast_central.user.pseudonym import Credentials, PseudonymRecords
+from hushcast_protocol.base.crypto.group import Scalar
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.central.introduction import PseudonymSecret, PseudonymUse
 from hushcast_protocol.central.profile import CentralProfile
 from hushcast_runtime.environment import Environment

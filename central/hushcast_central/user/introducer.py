@@ -7,9 +7,9 @@ import trio
 
 from hushcast_central.user.pseudonym import Credentials
 from hushcast_central.user.user_links import ProxyConversation
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.proof_of_work import mint
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.proof_of_work import mint
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.central.frames import AttachAnswer, Introduce, UserAnswer
 from hushcast_protocol.central.introduction import handed_in, introduction

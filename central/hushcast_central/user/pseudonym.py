@@ -10,10 +10,10 @@ from functools import cached_property
 import msgspec
 import trio
 
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.group import Scalar
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import Attach, Publish, Subscribe, WithdrawTokens

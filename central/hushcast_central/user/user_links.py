@@ -11,10 +11,10 @@ import trio
 from hushcast_central.held_wire import HeldWire
 from hushcast_central.user.reachability import Reachability
 from hushcast_protocol.base.errors import DecodeError, PeerError
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.manner import Manner
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions.manner import Manner
+from hushcast_protocol.base.versions.wires import LASTING
 from hushcast_protocol.base.wire import PublicKey, Wire
-from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.central.frames import (
     MAX_CENTRAL_FRAME,
     AttachAnswer,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import trio
 
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.packets import Properties, PubAck, Publish
+from hushcast_protocol.mqtt.wire.packets import Properties, PubAck, Publish
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.endpoints import Endpoint, parse_endpoint

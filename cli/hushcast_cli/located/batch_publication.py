@@ -12,7 +12,7 @@ from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.options import FILE, daemon_options, timeout_option
 
 if TYPE_CHECKING:
-    from hushcast_protocol.base.secrets import Seed
+    from hushcast_protocol.base.crypto.secrets import Seed
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 feed_option = click.option(

@@ -67,8 +67,8 @@ def new(
     from hushcast import keys
     from hushcast_cli.messages.topic_arguments import is_link
     from hushcast_cli.output import json_line, write
+    from hushcast_protocol.base.crypto.secrets import TopicSecret
     from hushcast_protocol.base.errors import UsageError
-    from hushcast_protocol.base.secrets import TopicSecret
     from hushcast_protocol.content.topics import make_topic, write_link
 
     if is_link(name):
@@ -163,7 +163,7 @@ def _tokens(topic: Topic) -> int:
     """Return how many tokens a message carries that sets all attributes of a topic."""
     import os
 
-    from hushcast_protocol.base.secrets import TopicKey
+    from hushcast_protocol.base.crypto.secrets import TopicKey
     from hushcast_protocol.content.attributes import Label, Values
     from hushcast_protocol.content.tokens import published_tokens
 

@@ -14,8 +14,8 @@ import msgspec
 
 from hushcast.purposes.purpose_files import read_vocabulary_file
 from hushcast.secret_files import read_private
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
 from hushcast_protocol.base.errors import AuthenticationError, UsageError
-from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_protocol.purposes.grants import GrantScope, make_grant
 from hushcast_protocol.purposes.purpose_keys import epoch_of
 from hushcast_protocol.purposes.purpose_names import Purpose

@@ -16,8 +16,8 @@ from hushcast_cli.choices import Choices
 from hushcast_cli.output import json_line, text_line, write
 from hushcast_cli.payload import DASH
 from hushcast_cli.purposes import issuer_folder
+from hushcast_protocol.base.crypto.secrets import AgreementKey
 from hushcast_protocol.base.errors import Refusal, UsageError
-from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.purposes.grants import MAX_GRANT, read_grant
 from hushcast_protocol.purposes.purpose_keys import epoch_of, epoch_start
 from hushcast_protocol.purposes.purpose_problems import PurposeError

@@ -54,7 +54,7 @@ def new_key(choices: Choices, file: Path) -> None:
 
     from hushcast.secret_files import write_new
     from hushcast_cli.output import json_line, text_line, write
-    from hushcast_protocol.base.secrets import AgreementKey
+    from hushcast_protocol.base.crypto.secrets import AgreementKey
 
     key = AgreementKey.draw(os.urandom)
     write_new(file, key.reveal(), "key")

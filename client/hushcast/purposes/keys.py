@@ -12,8 +12,8 @@ from pathlib import Path
 
 from hushcast.purposes.purpose_files import PurposeFiles, read_grant_files, read_vocabulary_file
 from hushcast.secret_files import read_key, write_new
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import AuthenticationError, Refusal, UsageError
-from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.content.predicates import Predicate, write_where
 from hushcast_protocol.content.topics import parse_topic, write_link

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from hushcast.secret_files import read_key, read_private
+from hushcast_protocol.base.crypto.secrets import AgreementKey
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.purposes.grants import MAX_GRANT, Grant, read_grant
 from hushcast_protocol.purposes.purpose_keys import epoch_start

@@ -25,13 +25,13 @@ from hushcast_protocol.authorities.head_questions import (
     decode_heads_answer,
 )
 from hushcast_protocol.authorities.name_work import NameWork
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.wires import LASTING
 from hushcast_protocol.base.wire import PublicKey, Wire
-from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.shards.shard_requests import (
     AskCandidates,
     AskLeaf,

@@ -13,10 +13,10 @@ from hushcast_directory.client.trust import Trust
 from hushcast_directory.client.trusted_authorities import TrustedAuthorities
 from hushcast_protocol.authorities.authority_set import AuthorityContact
 from hushcast_protocol.authorities.head_answers import roster_of
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.key_handovers import CheckRoster
 from hushcast_protocol.base.roster import Network, check_roster
+from hushcast_protocol.base.versions import wires
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment

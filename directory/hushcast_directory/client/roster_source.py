@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.name_work import NameWork
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
-from hushcast_protocol.base.network_wire import NetworkWire
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.roster import Roster
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.versions.network_wire import NetworkWire
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.shard_requests import PartAnswer, PartRequest
 from hushcast_runtime.storage.store import Change

@@ -30,14 +30,14 @@ from hushcast_protocol.authorities.head_answers import roster_of
 from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import CertifiedHead, decode_head, head_digest
 from hushcast_protocol.authorities.name_work import NameWork, beacon_for
-from hushcast_protocol.base import wires
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
 from hushcast_protocol.base.key_handovers import KeyHandover
-from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.roster import Network, Roster
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.network_wire import NetworkWire
+from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.base.wire import PublicKey, RelayId, encode
-from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.shards.shard_requests import PartAnswer, PartRequest
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment

@@ -20,13 +20,13 @@ from hushcast_directory.client.several_directories import SeveralDirectories
 from hushcast_directory.client.trust import DirectoryKeyChanged, Trust
 from hushcast_protocol.authorities.directory_requests import HeadAnswer, KeySuccession, Rosters
 from hushcast_protocol.authorities.name_work import NameWork
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
 from hushcast_protocol.base.key_handovers import CheckRoster
-from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.roster import Roster, check_roster, check_successor, roster_digest
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.versions.network_wire import NetworkWire
+from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.base.wires import OtherWire
 from hushcast_protocol.shards.shard_requests import PartAnswer, PartRequest
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.store import Change, Store, record_reader

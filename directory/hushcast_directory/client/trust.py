@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.key_handovers import (
     MAX_HANDOVERS,
@@ -15,7 +16,6 @@ from hushcast_protocol.base.key_handovers import (
 )
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, SignedRoster
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.store import Change, Store, damaged, record_reader

@@ -16,9 +16,9 @@ from hushcast_protocol.authorities.heads import CertifiedHead, Head, decode_head
 from hushcast_protocol.authorities.network_wire import wire_by
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
 from hushcast_protocol.base.key_handovers import KeyHandover
-from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network
+from hushcast_protocol.base.versions.network_wire import NetworkWire
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.store import Change, Store, record_reader

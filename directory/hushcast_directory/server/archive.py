@@ -20,10 +20,10 @@ from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.head_answers import is_cut
 from hushcast_protocol.authorities.heads import HEADS_KEPT, CertifiedHead, Head, decode_head
 from hushcast_protocol.authorities.listing import Listing
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import RosterEntry
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.shard_cut import Leaves
 from hushcast_protocol.shards.shard_requests import (

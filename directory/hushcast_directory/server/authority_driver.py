@@ -33,8 +33,8 @@ from hushcast_protocol.authorities.listing import ListedRelay, Listing
 from hushcast_protocol.authorities.machine import MAX_LISTINGS, Authority
 from hushcast_protocol.authorities.schedule import schedule
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.roster import Descriptor
 from hushcast_protocol.base.trusted_clock import FOLLOWED_AFTER
 from hushcast_protocol.base.wire import PublicKey, encode

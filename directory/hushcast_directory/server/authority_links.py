@@ -15,15 +15,15 @@ from hushcast_protocol.authorities.frames import MAX_PEER_FRAME
 from hushcast_protocol.authorities.head_questions import MAX_HEADS_ANSWER, AskHeads, decode_heads_answer
 from hushcast_protocol.authorities.heads import Head
 from hushcast_protocol.authorities.network_wire import wire_by
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, PeerError
-from hushcast_protocol.base.links import Link
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.wires import LASTING, OtherWire
 from hushcast_protocol.base.wire import PublicKey, Wire
-from hushcast_protocol.base.wires import LASTING, OtherWire
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.logs import log

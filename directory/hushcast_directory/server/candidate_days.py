@@ -16,8 +16,8 @@ from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import Head
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.candidate_root import MAX_ROOTS
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.candidates import CandidateDay
 from hushcast_protocol.shards.shard_requests import (

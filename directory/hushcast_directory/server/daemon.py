@@ -12,7 +12,7 @@ from hushcast_directory.server.authority_driver import AuthorityDriver
 from hushcast_directory.server.configured_set import ConfiguredSet, SetOfOne
 from hushcast_directory.server.directory_server import DirectoryServer
 from hushcast_directory.server.roll import Roll
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment

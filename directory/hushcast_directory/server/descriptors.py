@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Sequence
 from hushcast_directory.server.succession import Succession, load_succession
 from hushcast_protocol.authorities.expulsion import ExpelledRelay, in_force, reason
 from hushcast_protocol.base.addresses import service_of
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.store import Change, Store, record_reader

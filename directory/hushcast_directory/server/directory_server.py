@@ -24,14 +24,14 @@ from hushcast_protocol.authorities.directory_requests import (
 )
 from hushcast_protocol.authorities.head_questions import AskHeads, Heads, decode_heads_question
 from hushcast_protocol.authorities.name_work import NameWork
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import Descriptor
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.wires import LASTING
 from hushcast_protocol.base.wire import PublicKey, Wire
-from hushcast_protocol.base.wires import LASTING
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_protocol.shards.shard_requests import (
     AskCandidates,

@@ -19,9 +19,9 @@ from hushcast_protocol.authorities.descriptor_exchange import (
     HeldDescriptor,
     shown,
 )
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, Wire
 from hushcast_runtime.environment import Environment
 

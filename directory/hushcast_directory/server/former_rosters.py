@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hushcast_directory.server.restoration import SIGNS_TWICE
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.key_handovers import KeyHandover, check_roster_by
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, SignedRoster, check_roster
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_runtime.storage.store import Change, Store, record_reader
 

@@ -14,9 +14,9 @@ from hushcast_directory.server.restoration import last_restored
 from hushcast_directory.server.settings import DirectorySettings
 from hushcast_directory.server.succession import hand_over, load_succession
 from hushcast_protocol.authorities.chain import Chain
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.files import load_seed, write_private
 from hushcast_runtime.processes.own_address import ADDRESS

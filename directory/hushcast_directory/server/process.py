@@ -25,8 +25,8 @@ from hushcast_directory.server.settings import DirectorySettings
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.authorities.expulsion import ExpelledRelay
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, RelayId
 from hushcast_runtime.files import load_seed, write_private
 from hushcast_runtime.processes.doctor import DaemonKind

@@ -23,6 +23,7 @@ from hushcast_protocol.authorities.head_inside import inside_of
 from hushcast_protocol.authorities.heads import decode_head
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.machine import MAX_LISTINGS
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import (
     Network,
@@ -31,7 +32,6 @@ from hushcast_protocol.base.roster import (
     descriptor_digest,
     listed_descriptors,
 )
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.environment import Compute
 from hushcast_runtime.storage.recovery import restore

@@ -17,13 +17,13 @@ from hushcast_protocol.authorities.descriptor_exchange import HeldDescriptor
 from hushcast_protocol.authorities.heads import AuthorityChange
 from hushcast_protocol.authorities.listing import AGED, MAX_WAITING, ListedRelay, Listing
 from hushcast_protocol.authorities.tally import share_of_line
-from hushcast_protocol.base import wires
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, Network, descriptor_digest
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.versions import wires
 from hushcast_protocol.base.wire import PublicKey, RelayId, encode
 from hushcast_runtime.storage.store import Change, Store
 

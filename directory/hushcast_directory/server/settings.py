@@ -10,7 +10,6 @@ from hushcast_directory.authority_sections import check_set, members_of
 from hushcast_directory.server.configured_set import ConfiguredSet
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES, Authorities
 from hushcast_protocol.authorities.seat_admission import MAX_WORK, SeatAdmission
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.cover_terms import (
     LEAST_ROUND,
     LEAST_WIDTH,
@@ -25,6 +24,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT, MAX_KEEPERS, KeepingRule
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE
+from hushcast_protocol.base.versions import wires
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_runtime.processes.config import AuthoritySection, NetworkSection, PathText, Section

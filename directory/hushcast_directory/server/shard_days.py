@@ -13,10 +13,10 @@ from typing import NamedTuple
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.listing import ListedCut, Listing
 from hushcast_protocol.authorities.shard_draw import cut_of, leaves_of
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import descriptor_digest
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.shard_cut import Leaves
 from hushcast_protocol.shards.shard_requests import (

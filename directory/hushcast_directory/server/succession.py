@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import msgspec
 
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.key_handovers import MAX_HANDOVERS, KeyHandover, sign_handover
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes32, PublicKey, encode
 from hushcast_runtime.storage.store import Change, Store, record_reader
 

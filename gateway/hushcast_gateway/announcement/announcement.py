@@ -12,7 +12,7 @@ from ipaddress import IPv4Address
 import msgspec
 
 from hushcast_gateway.listener_settings import ListenSection
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
 
 SERVICE_TYPES = {"tcp": "_mqtt._tcp.local.", "tls": "_secure-mqtt._tcp.local."}
 """By the kind of a listener: what IANA has for MQTT. WebSockets and HTTP have no names of their own."""

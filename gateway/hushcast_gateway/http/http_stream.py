@@ -24,10 +24,10 @@ from hushcast_protocol.http.exchanges import (
     StreamPart,
 )
 from hushcast_protocol.http.refusals import HttpRefusal
-from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.limits import KEEP_ALIVE, LARGEST_PACKET
-from hushcast_protocol.mqtt.packets import V5
 from hushcast_protocol.mqtt.reason_codes import PacketError
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.packets import V5
 
 SIGN_OF_LIFE = KEEP_ALIVE * 0.75  # seconds between two signs of life in a stream; as ntfy's
 

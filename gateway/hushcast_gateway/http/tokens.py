@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TypeGuard
 
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness
 
 _BEGINS = b"tk_"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -29,9 +29,9 @@ from hushcast_gateway.operators.questions import (
     RetainedLine,
     RetainedQuestion,
 )
+from hushcast_protocol.mqtt.kept.retained_messages import RetainedDeletion
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
-from hushcast_protocol.mqtt.retained_messages import RetainedDeletion
-from hushcast_protocol.mqtt.topic_filters import is_filter
+from hushcast_protocol.mqtt.topics.topic_filters import is_filter
 from hushcast_runtime.wording import listed
 
 PIECE = 32  # lines, or deletions, between two turns of everybody else; a deletion takes some 30 µs

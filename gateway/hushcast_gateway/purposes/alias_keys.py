@@ -14,8 +14,8 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from hushcast.purposes.purpose_files import PurposeFiles, read_grant_files, read_vocabulary_file
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
 from hushcast_protocol.purposes.purpose_problems import PurposeError
 from hushcast_runtime.logs import log

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from hushcast_gateway.purposes import commands
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, What, encode, read_audit
 from hushcast_protocol.base.record_kinds import RecordKind
+from hushcast_protocol.mqtt.kept.mqtt_records import number_of
 from hushcast_protocol.mqtt.limits import MAX_TOPIC
-from hushcast_protocol.mqtt.mqtt_records import number_of
 from hushcast_protocol.purposes.purpose_names import MAX_PURPOSE_LEVEL, MAX_PURPOSE_LEVELS
 
 MAX_DONE = 10_000  # entries of what was done; some 2 MB. Then the oldest goes

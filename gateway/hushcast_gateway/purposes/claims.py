@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hushcast_gateway.purposes.settings import PurposesOfUser
-from hushcast_protocol.mqtt.access import filled
-from hushcast_protocol.mqtt.topic_filters import covers
+from hushcast_protocol.mqtt.topics.access import filled
+from hushcast_protocol.mqtt.topics.topic_filters import covers
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 

@@ -21,7 +21,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.topic_filters import normal
+from hushcast_protocol.mqtt.topics.topic_filters import normal
 from hushcast_protocol.purposes.clauses import reserve
 from hushcast_protocol.purposes.filter_reach import effective
 from hushcast_protocol.purposes.purpose_names import Purpose

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hushcast_protocol.mqtt.packets import Properties
-from hushcast_protocol.mqtt.topic_filters import is_filter, is_name, split_share
+from hushcast_protocol.mqtt.topics.topic_filters import is_filter, is_name, split_share
+from hushcast_protocol.mqtt.wire.packets import Properties
 from hushcast_protocol.purposes import filter_spelling
 from hushcast_protocol.purposes.message_purposes import (
     ALLOWING,

@@ -21,11 +21,11 @@ from hushcast_gateway.purposes.suspensions import STEPS_AT_ONCE
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.access import AccessPermissions
-from hushcast_protocol.mqtt.mqtt_records import SESSION, SUBSCRIPTION
+from hushcast_protocol.mqtt.kept.mqtt_records import SESSION, SUBSCRIPTION
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
-from hushcast_protocol.mqtt.topic_filters import is_name, matches, normal
-from hushcast_protocol.mqtt.ways import Ways
+from hushcast_protocol.mqtt.topics.access import AccessPermissions
+from hushcast_protocol.mqtt.topics.topic_filters import is_name, matches, normal
+from hushcast_protocol.mqtt.topics.ways import Ways
 from hushcast_protocol.purposes.filter_reach import FilterReach
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
 from hushcast_protocol.purposes.vocabulary import Vocabulary

@@ -20,9 +20,9 @@ from hushcast_gateway.withdrawal_sender import WithdrawalMessage
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.mqtt.envelope import OpenedEnvelope, disclose
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
-from hushcast_protocol.mqtt.packets import with_user_properties
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.ways import Way
+from hushcast_protocol.mqtt.topics.ways import Way
+from hushcast_protocol.mqtt.wire.packets import with_user_properties
 from hushcast_protocol.purposes.carried_reservations import (
     NOTHING,
     CarriedContent,

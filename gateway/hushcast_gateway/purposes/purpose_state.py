@@ -23,9 +23,9 @@ from hushcast_gateway.purposes.records import (
 from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.record_kinds import RecordKind
-from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.mqtt_records import DamagedRecord
-from hushcast_protocol.mqtt.ways import Ways
+from hushcast_protocol.mqtt.kept.ledger import Ledger
+from hushcast_protocol.mqtt.kept.mqtt_records import DamagedRecord
+from hushcast_protocol.mqtt.topics.ways import Ways
 from hushcast_protocol.purposes.cached_reservations import CachedReservationTree
 from hushcast_protocol.purposes.clauses import Clause, reserve
 from hushcast_protocol.purposes.reservations import ReservationList, Reservations, ReservationTree

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.purpose_state import PurposeState
 from hushcast_gateway.purposes.records import Presubscription
-from hushcast_protocol.mqtt.filter_tree import FilterTree
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
-from hushcast_protocol.mqtt.topic_filters import normal
+from hushcast_protocol.mqtt.topics.filter_tree import FilterTree
+from hushcast_protocol.mqtt.topics.topic_filters import normal
 from hushcast_protocol.purposes.purpose_names import Purpose
 
 _NOT_YET = object()

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.mqtt.mqtt_records import decode
+from hushcast_protocol.mqtt.kept.mqtt_records import decode
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.purpose_names import Purpose
 

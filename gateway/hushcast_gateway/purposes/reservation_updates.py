@@ -19,7 +19,7 @@ from hushcast_protocol.mqtt.envelope import OpenedEnvelope
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
-from hushcast_protocol.mqtt.packets import with_user_properties
+from hushcast_protocol.mqtt.wire.packets import with_user_properties
 from hushcast_protocol.purposes.carried_reservations import NOTHING, CarriedContent, payload_digest
 from hushcast_protocol.purposes.message_purposes import reserved_under
 from hushcast_runtime.storage.recovery import restore

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hushcast_protocol.base.errors import UsageError, unreadable
-from hushcast_protocol.mqtt import access
+from hushcast_protocol.mqtt.topics import access
 from hushcast_protocol.purposes.clauses import filter_problem
 from hushcast_protocol.purposes.purpose_names import read_purpose
 from hushcast_protocol.purposes.vocabulary import MAX_VOCABULARY, Vocabulary, read_vocabulary, shipped

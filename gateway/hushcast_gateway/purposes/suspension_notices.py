@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
-from hushcast_protocol.mqtt.packets import Publish
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.topic_filters import matches
+from hushcast_protocol.mqtt.topics.topic_filters import matches
+from hushcast_protocol.mqtt.wire.packets import Publish
 
 TOPIC = "$SYS/hush/purposes"
 """Each client that is subscribed to it is told of its own subscriptions, and of nobody else's."""

@@ -13,7 +13,7 @@ from itertools import islice
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_protocol.base.budget import Budget, BudgetExhausted
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription
-from hushcast_protocol.mqtt.topic_filters import normal
+from hushcast_protocol.mqtt.topics.topic_filters import normal
 from hushcast_protocol.purposes.filter_reach import FilterReach
 from hushcast_protocol.purposes.purpose_names import Purpose
 from hushcast_protocol.purposes.reservations import Reservations

@@ -18,11 +18,11 @@ from hushcast_gateway.purposes.records import (
     key_of,
     read_withdrawal,
 )
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_protocol.base.secrets import Randomness
-from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.mqtt_records import DamagedRecord
-from hushcast_protocol.mqtt.packets import Properties
+from hushcast_protocol.mqtt.kept.ledger import Ledger
+from hushcast_protocol.mqtt.kept.mqtt_records import DamagedRecord
+from hushcast_protocol.mqtt.wire.packets import Properties
 from hushcast_protocol.purposes.inner_content import LOCK, LockSecret, digest_of, lock_of
 from hushcast_protocol.purposes.message_purposes import digest_in, marked
 from hushcast_runtime.storage.recovery import number, sized

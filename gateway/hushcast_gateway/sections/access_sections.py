@@ -10,8 +10,8 @@ from msgspec import Meta
 from hushcast_gateway import passwords
 from hushcast_gateway.http.tokens import is_token_hash
 from hushcast_gateway.purposes.settings import PurposesOfUser
-from hushcast_protocol.mqtt import access
-from hushcast_protocol.mqtt.access import CLIENT, USER, Access
+from hushcast_protocol.mqtt.topics import access
+from hushcast_protocol.mqtt.topics.access import CLIENT, USER, Access
 
 MAX_FILTERS = 256  # of one list
 

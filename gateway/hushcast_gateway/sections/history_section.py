@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from hushcast_gateway.sections.access_sections import Filters
-from hushcast_protocol.mqtt.topic_filters import is_filter
+from hushcast_protocol.mqtt.topics.topic_filters import is_filter
 from hushcast_runtime.processes.config import Section
 
 

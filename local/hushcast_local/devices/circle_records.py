@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import LABEL
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.secrets import AgreementKey, Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.devices.circle_secrets import CircleKeys, CircleSecret
 from hushcast_protocol.devices.shared_entries import MAX_ENTRY, SharedEntry

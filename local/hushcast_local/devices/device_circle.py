@@ -18,9 +18,9 @@ from hushcast_local.devices.circle_records import (
     unsaid_change,
 )
 from hushcast_local.devices.hidden_topics import HiddenTopics
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.devices.beats import Beat, fitting, open_beat, seal_beat
 from hushcast_protocol.devices.circle_secrets import (
     CircleKeys,

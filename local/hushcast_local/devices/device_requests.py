@@ -24,8 +24,8 @@ from hushcast.device_messages import (
     LinksRequest,
 )
 from hushcast_local.devices.devices import Devices
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.devices.carried_links import CarriedLink
 
 

@@ -17,9 +17,9 @@ from hushcast_local.devices.invitations import Invitations
 from hushcast_local.devices.subscription_plan import SubscriptionPlan
 from hushcast_local.subscriber import Subscriber
 from hushcast_local.subscription import LocalSubscription
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal, UsageError
-from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.content.bodies import fingerprint
 from hushcast_protocol.content.predicates import Predicate, parse_where, write_where
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic, write_link

@@ -8,8 +8,8 @@ import trio
 
 from hushcast_local.devices.circle_records import OwnCircle
 from hushcast_local.devices.hidden_topics import HiddenTopics
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
 from hushcast_protocol.base.errors import PeerError, Refusal, UsageError
-from hushcast_protocol.base.secrets import AgreementKey, Seed
 from hushcast_protocol.devices.circle_secrets import CircleKeys
 from hushcast_protocol.devices.invitations import (
     INVITED_WITHIN,

@@ -14,7 +14,7 @@ from hushcast_located.crowd import Crowd, Numbers, crowd_by
 from hushcast_located.figures.proof_costs import ProofCosts, measure_proofs
 from hushcast_located.local_engine import LocalEngine, MatchingWork
 from hushcast_located.workload import Workload, greatest_distance, same_shares
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.batch import BatchInterval, make_batch, read_batch
 from hushcast_protocol.spatial.located_answer import ProviderBatch

@@ -8,8 +8,8 @@ from statistics import fmean
 from time import process_time
 
 from hushcast_located.prover import Prover
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.spatial.located_answer import ProviderBatch
 from hushcast_protocol.spatial.located_messages import LocatedMessage

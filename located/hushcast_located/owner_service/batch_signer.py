@@ -15,8 +15,8 @@ from hushcast_located.owner_service.message_pool import MessagePool
 from hushcast_located.owner_service.owner_seeds import OwnerSeeds
 from hushcast_located.owner_service.settings import OwnerSettings
 from hushcast_located.service.change_signal import ChangeSignal
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.spatial.batch import Batch, BatchInterval, check_batch, make_batch
 from hushcast_protocol.spatial.batch_plan import (
     fitting,

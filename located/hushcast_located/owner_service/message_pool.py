@@ -8,8 +8,8 @@ import msgspec
 import trio
 
 from hushcast_located.service.change_signal import ChangeSignal
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.spatial.located_messages import MAX_PAYLOAD, LocatedMessage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hushcast_located.keys import read_owner
 from hushcast_located.owner_service.settings import OwnerSettings
-from hushcast_protocol.base.secrets import Randomness, Seed
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
 from hushcast_runtime.files import load_seed
 
 KEY_FILE = "owner.key"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hushcast.keys import new_link, read_link
 from hushcast_located.service.settings import ProviderSettings
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Randomness
 from hushcast_protocol.base.errors import UsageError, unreadable
-from hushcast_protocol.base.secrets import AgreementKey, Randomness
 from hushcast_protocol.spatial.offer import MAX_LINK, Offer, write_offer
 from hushcast_runtime.files import load_or_create, write_private
 

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 import trio
 
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.answer_problems import InvalidAnswer
 from hushcast_protocol.spatial.batch import Batch, check_by, read_batch

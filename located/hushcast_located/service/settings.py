@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.spatial.batch import MAX_INTERVAL
 from hushcast_protocol.spatial.subscription_register import MAX_SUBSCRIPTIONS
 from hushcast_runtime.processes.config import PathText, ProcessSettings, Section, below_state_home, check_path

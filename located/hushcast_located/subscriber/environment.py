@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hushcast_protocol.base.secrets import Randomness, uniform
+from hushcast_protocol.base.crypto.secrets import Randomness, uniform
 from hushcast_protocol.spatial.feed_follower import PATIENCE
 from hushcast_protocol.spatial.located_requests import DAY
 

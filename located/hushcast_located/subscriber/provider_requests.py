@@ -12,8 +12,8 @@ from hushcast.errors import HushcastError, TimedOut
 from hushcast.events import Message
 from hushcast.keys import new_link
 from hushcast_located.subscriber.environment import SubscriberEnvironment
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.spatial.located_requests import AskTable, LocatedRequest, seal_request
 from hushcast_protocol.spatial.message_parts import Assembly
 from hushcast_protocol.spatial.offer import Offer

@@ -7,8 +7,8 @@ from typing import Literal
 
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.buckets import TokenBucket
+from hushcast_protocol.base.crypto.proof_of_work import Load, ProofOfWorkCheck, difficulty_of, next_difficulty
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.proof_of_work import Load, ProofOfWorkCheck, difficulty_of, next_difficulty
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import PLACE_DIFFICULTY, CoverPlace, placed_in
 from hushcast_protocol.overlay.box_frames import Hold, Seek, held_out

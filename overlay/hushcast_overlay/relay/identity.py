@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushcast_protocol.base.secrets import FilterKey, ParcelKey, Randomness, Seed
+from hushcast_protocol.base.crypto.secrets import FilterKey, ParcelKey, Randomness, Seed
 from hushcast_runtime.files import load_or_create, load_seed
 
 KEY_FILES = ("identity.key", "service.key", "parcel.key", "filter.key")

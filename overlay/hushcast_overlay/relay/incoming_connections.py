@@ -10,7 +10,7 @@ from hushcast_overlay.relay.boxes.owners import Owners
 from hushcast_overlay.relay.peers import Peers
 from hushcast_overlay.relay.strangers import Strangers
 from hushcast_overlay.shards.shards import Shards
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.overlay.box_shares import MAX_BOXES
 from hushcast_protocol.overlay.frame_directions import (
     FromRelay,

@@ -12,8 +12,8 @@ from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.relay.parcel_forwarding import ParcelForwarding, ParcelPeers
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import observations
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWorkCheck
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.proof_of_work import ProofOfWorkCheck
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.overlay.confirmations import confirm
 from hushcast_protocol.overlay.elements import ORIGIN

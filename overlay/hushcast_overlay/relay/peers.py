@@ -14,9 +14,10 @@ from hushcast_overlay.relay.dials import Dials
 from hushcast_overlay.relay.own_relay import OwnRelay
 from hushcast_overlay.relay.session import Session
 from hushcast_protocol.base import observations
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.hop import DETOUR_AFTER, NextHop
-from hushcast_protocol.base.hop_values import (
+from hushcast_protocol.base.link.hop import DETOUR_AFTER, NextHop
+from hushcast_protocol.base.link.hop_values import (
     Close,
     HopActions,
     HopCommand,
@@ -26,7 +27,6 @@ from hushcast_protocol.base.hop_values import (
     SendItems,
     Settle,
 )
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.frame_directions import (
     BetweenCover,

@@ -10,10 +10,10 @@ from hushcast_directory.client.roster_source import RosterSource
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.name_work import RelayNameWork
 from hushcast_protocol.authorities.name_work import NameWork
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
+from hushcast_protocol.base.versions import wires
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Listener, TransportError

@@ -10,7 +10,7 @@ from typing import Any
 import trio
 
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hop_link import LinkState
+from hushcast_protocol.base.link.hop_link import LinkState
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame
 from hushcast_protocol.overlay.keeper_frames import HandIn

@@ -6,9 +6,9 @@ import msgspec
 
 from hushcast_overlay.routes.route_box import AtHost, RouteBox
 from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, encode
 from hushcast_protocol.overlay.host_list import GONE_AFTER, HOSTS, HostList, KnownHost
 from hushcast_runtime.storage.recovery import restore, sized

@@ -11,9 +11,9 @@ import trio
 from hushcast_overlay.connector import Connector
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.buckets import TokenBucket
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.roster import Relay
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId, Wire
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.box_frames import (

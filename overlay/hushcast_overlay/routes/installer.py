@@ -11,11 +11,11 @@ import trio
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.neighbourhood import Neighbourhood
 from hushcast_overlay.routes.host_link import HostLink
+from hushcast_protocol.base.crypto.proof_of_work import MAX_INSIDE
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import PeerError, Refusal
-from hushcast_protocol.base.proof_of_work import MAX_INSIDE
 from hushcast_protocol.base.roster import Relay, Roster
-from hushcast_protocol.base.secrets import Randomness
-from hushcast_protocol.base.translations import Translation
+from hushcast_protocol.base.versions.translations import Translation
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.frame_directions import decode_parcel_answer
 from hushcast_protocol.overlay.frames import ParcelFrame

@@ -23,10 +23,10 @@ from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.roster import Roster
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.box_frames import TopCopies

@@ -11,7 +11,7 @@ import trio
 
 from hushcast_overlay.routes.coverage import OverlayCoverage
 from hushcast_overlay.routes.route_box import RouteBox
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.installations import HostRoot, Installation, InstallationRoot

@@ -8,7 +8,7 @@ import trio
 
 from hushcast_overlay.routes.host_link import HostLink
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.host_list import HostList
 

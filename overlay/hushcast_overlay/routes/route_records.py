@@ -10,9 +10,9 @@ import msgspec
 from hushcast_overlay.routes.box_records import deleted_box, kept_box, load_boxes
 from hushcast_overlay.routes.route import TreeInstallation, Withdrawal
 from hushcast_overlay.routes.route_box import RouteBox
+from hushcast_protocol.base.crypto.secrets import LeaseSecret, Seed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.secrets import LeaseSecret, Seed
 from hushcast_protocol.base.wire import Bytes16, Counter, RelayId, encode
 from hushcast_protocol.overlay.installations import (
     HostRoot,

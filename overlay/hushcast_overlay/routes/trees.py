@@ -13,8 +13,8 @@ from functools import cached_property
 
 from hushcast_overlay.routes.route import OverlayRoute, TreeInstallation
 from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.crypto.secrets import LeaseSecret
 from hushcast_protocol.base.roster_standing import Seating
-from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.installations import (
     HostRoot,

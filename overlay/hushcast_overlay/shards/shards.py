@@ -20,10 +20,10 @@ from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.keeping_rule import KeepingRule
-from hushcast_protocol.base.manner import Manner
-from hushcast_protocol.base.network_wire import NetworkWire
 from hushcast_protocol.base.roster import Network, Relay
 from hushcast_protocol.base.sharding import Sharding, sharding_for
+from hushcast_protocol.base.versions.manner import Manner
+from hushcast_protocol.base.versions.network_wire import NetworkWire
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.assignment import copies_of_topic, shard_of_topic
 from hushcast_protocol.shards.candidates import CandidateList

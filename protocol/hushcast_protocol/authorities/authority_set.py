@@ -17,14 +17,14 @@ from hushcast_protocol.authorities.network_rules import (
     shard_size_of,
 )
 from hushcast_protocol.authorities.seat_admission import OPEN, SeatAdmission
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
 from hushcast_protocol.base.cover_terms import NO_COVER, CoverTerms
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.shard_count import SHARD_SIZE
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.wires import NETWORK, OtherWire, WireNumber, WireRange
 from hushcast_protocol.base.wire import Lasting, PublicKey
-from hushcast_protocol.base.wires import NETWORK, OtherWire, WireNumber, WireRange
 
 MAX_AUTHORITIES = 9  # messages grow with the cube; more than nine operators who never meet agree on nothing
 MAX_SET = MAX_AUTHORITIES * (MAX_ADDRESS + 56) + MAX_RULES_SIZE + 64  # bytes of a set with its rules

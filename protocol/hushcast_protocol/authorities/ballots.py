@@ -15,8 +15,8 @@ import msgspec
 from hushcast_protocol.authorities.authority_set import MAX_SET, Authorities
 from hushcast_protocol.authorities.heads import MAX_CERTIFIED, CertifiedHead
 from hushcast_protocol.authorities.listing import MAX_WAITING, ListedRelay
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
 

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Mapping
 from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Ballot
 from hushcast_protocol.authorities.head_inside import Beacon, BeaconShare, BeaconState
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, encode
 
 REVEALING, DRAWN = 6, 12  # epochs of a day from which on secrets are revealed, and tomorrow's beacon is drawn

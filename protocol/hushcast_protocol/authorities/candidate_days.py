@@ -15,8 +15,8 @@ from hushcast_protocol.authorities.head_inside import HeadInside
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.authorities.shard_draw import cut_of
 from hushcast_protocol.base.candidate_root import CandidateRoot
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.shards.candidates import CandidateDay
 

@@ -6,7 +6,7 @@ from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.head_inside import HeadInside
 from hushcast_protocol.authorities.listing import Listing
 from hushcast_protocol.base.cover_terms import QUARTER, CoverDraw, CoverTerms
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 
 
 def cover_draw(

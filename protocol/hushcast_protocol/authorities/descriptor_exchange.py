@@ -14,8 +14,8 @@ import msgspec
 
 from hushcast_protocol.authorities.ballots import MAX_LISTED
 from hushcast_protocol.authorities.frames import MAX_PEER_FRAME, AuthorityFrame
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.roster import MAX_DESCRIPTOR, descriptor_digest
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, RelayId, Wire, decoder
 
 MAX_HAVE = 1000  # descriptors named in one frame: 62 kB; all of them take 19 frames

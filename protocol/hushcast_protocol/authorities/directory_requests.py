@@ -14,9 +14,9 @@ from hushcast_protocol.authorities.chain import MAX_TURNS
 from hushcast_protocol.authorities.heads import MAX_CERTIFIED, CertifiedHead
 from hushcast_protocol.authorities.listing import MAX_WAITING, WaitingRelay
 from hushcast_protocol.authorities.name_work import NameWork
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.key_handovers import MAX_HANDOVERS
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_ROSTER, RosterEntry
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder
 from hushcast_protocol.shards.candidates import MAX_CANDIDATES
 from hushcast_protocol.shards.shard_requests import (

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from hushcast_protocol.authorities.authority_set import Authorities
 from hushcast_protocol.authorities.ballots import Cast
 from hushcast_protocol.authorities.heads import AssentBody, CertifiedHead, Head, check_certified, head_digest
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check
 from hushcast_protocol.base.wire import Lasting, PublicKey, Wire, decoder, encode
 
 MAX_STATEMENT = 256  # bytes; a `Cast` has some 115

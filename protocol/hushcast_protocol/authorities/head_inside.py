@@ -13,11 +13,11 @@ import msgspec
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES
 from hushcast_protocol.authorities.heads import MAX_HEAD, Head
 from hushcast_protocol.authorities.listing import MAX_DRAWN
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.candidate_root import CandidateRoots
 from hushcast_protocol.base.cover_terms import CoverDraw
 from hushcast_protocol.base.roster import MAX_SEATED
 from hushcast_protocol.base.sharding import Sharding
+from hushcast_protocol.base.versions import wires
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
 
 

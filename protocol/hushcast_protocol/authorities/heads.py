@@ -13,10 +13,10 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.authorities.authority_set import MAX_AUTHORITIES, Authorities
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.wire import Bytes32, Counter, Lasting, decoder, encode
 
 MAX_HEAD = 64 * 1024

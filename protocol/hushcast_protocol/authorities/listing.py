@@ -11,9 +11,9 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.authorities.seat_admission import SeatAdmission
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_SEATED
 from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, encode

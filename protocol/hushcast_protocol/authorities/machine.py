@@ -62,11 +62,11 @@ from hushcast_protocol.authorities.listing import ListedRelay, Listing
 from hushcast_protocol.authorities.rounds import Rounds
 from hushcast_protocol.authorities.schedule import Schedule, next_epoch, schedule
 from hushcast_protocol.authorities.tally import HeadBasis, count, head_basis
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check
 from hushcast_protocol.base.wire import PublicKey, encode
 
 MAX_ASSENTS = 2  # to different heads that one authority is heard with: two are evidence

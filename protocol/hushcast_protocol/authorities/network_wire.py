@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hushcast_protocol.authorities.heads import Head
-from hushcast_protocol.base.network_wire import AnnouncedWire, NetworkWire
+from hushcast_protocol.base.versions.network_wire import AnnouncedWire, NetworkWire
 
 
 def wire_by(head: Head, epoch: int) -> NetworkWire:

@@ -31,9 +31,9 @@ from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest, r
 from hushcast_protocol.authorities.evidence import Evidence
 from hushcast_protocol.authorities.frames import AskBallot, Echo
 from hushcast_protocol.authorities.heads import IndexedSignature, check_shown
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, signature
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, signature
 from hushcast_protocol.base.wire import PublicKey, encode
 
 MAX_SHOWN = 2  # ballots of one author that one authority may show: two are evidence, more say nothing new

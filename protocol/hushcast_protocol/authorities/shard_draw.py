@@ -19,8 +19,8 @@ from __future__ import annotations
 from hushcast_protocol.authorities.beacon import day_of
 from hushcast_protocol.authorities.head_inside import Beacon
 from hushcast_protocol.authorities.listing import AGED, ListedCut, Listing, Seat, place_in_line
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import MAX_RELAYS, MAX_SEATED
 from hushcast_protocol.base.shard_count import bits_for
 from hushcast_protocol.base.sharding import Sharding

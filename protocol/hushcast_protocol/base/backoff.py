@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
 
 
 class Backoff:

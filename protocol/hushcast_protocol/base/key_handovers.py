@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.roster import Network, SignedRoster
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder
 
 MAX_HANDOVERS = 16  # that a directory keeps: one a year for longer than keys should be pinned

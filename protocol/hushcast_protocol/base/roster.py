@@ -13,16 +13,16 @@ from nacl.exceptions import CryptoError
 from hushcast_protocol.base.addresses import Address, parse_address
 from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.cover_terms import NO_COVER, CoverDraw, CoverTerms
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH, Calendar
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
+from hushcast_protocol.base.versions.wires import FIRST, WireRange
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, RelayId, Wire, decoder, encode
-from hushcast_protocol.base.wires import FIRST, WireRange
 
 MAX_RELAYS = 2000  # threat model, row 12: beyond it a full mesh of onion links breaks, and shards are needed
 MAX_SEATED = 16_384  # relays with a seat on a day that the network is cut: a ballot of them has 1 MB

@@ -14,12 +14,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
-from hushcast_protocol.base.network_wire import BEGINNING, AnnouncedWire
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
+from hushcast_protocol.base.versions.network_wire import BEGINNING, AnnouncedWire
 from hushcast_protocol.base.wire import Bytes32, Counter, Lasting, PublicKey, decoder
 from hushcast_protocol.brokers.network import BrokersNetwork
 

@@ -14,9 +14,9 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import TopicKey
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import TopicKey
 from hushcast_protocol.base.wire import Bytes16, Wire, encode
 from hushcast_protocol.brokers.filters import Filter, Side, Sides
 from hushcast_protocol.content.attributes import MAX_ATTRIBUTES, MAX_BITS, Attribute, Label, Number, Values

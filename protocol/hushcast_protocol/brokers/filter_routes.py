@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence, Set
 from heapq import merge
 from itertools import islice
 
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.clear_words import point, read_words
 from hushcast_protocol.brokers.covered_filters import Covered, CoveredFilters

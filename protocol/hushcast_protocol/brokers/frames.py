@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY, ProofOfWork
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY, ProofOfWork
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, PublicKey, Wire, decoder
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition, Fallback
 from hushcast_protocol.brokers.broker_tree import MAX_TREE

@@ -14,9 +14,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hushcast_protocol.base.group import Point
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY, ProofOfWork
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.crypto.group import Point
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY, ProofOfWork
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Lasting, Wire, decoder
 from hushcast_protocol.central.introduction import MAX_SEALED
 from hushcast_protocol.central.rerouting import MAX_INSIDE, WrappedMessage

@@ -17,10 +17,10 @@ from typing import Literal, NamedTuple
 from nacl.bindings import crypto_box_seal, crypto_box_seal_open, crypto_scalarmult_base
 from nacl.exceptions import CryptoError
 
+from hushcast_protocol.base.crypto.group import Scalar, received_scalar
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.group import Scalar, received_scalar
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
 
 MAX_SEALED = 256  # bytes; an introduction has about 150

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 
 _DAY = struct.Struct(">Q")
 

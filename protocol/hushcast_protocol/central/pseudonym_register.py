@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from hushcast_protocol.base.crypto.group import Point, check_point
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import AuthenticationError, Refusal
-from hushcast_protocol.base.group import Point, check_point
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, PublicKey
 from hushcast_protocol.central.frames import Attach, Subscribe, UserAnswer, WithdrawTokens
 from hushcast_protocol.central.introduction import OpenedIntroduction, PseudonymSecret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 from hushcast_protocol.central.frames import (
     AcknowledgeDeliveries,
     Attach,

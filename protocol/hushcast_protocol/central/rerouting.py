@@ -21,8 +21,7 @@ from nacl.bindings import (
 )
 from nacl.exceptions import CryptoError
 
-from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.group import (
+from hushcast_protocol.base.crypto.group import (
     Point,
     Scalar,
     added,
@@ -32,8 +31,9 @@ from hushcast_protocol.base.group import (
     multiplied,
     subtracted,
 )
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness
+from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.messages import MAX_BODY
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from hushcast_protocol.base.group import Scalar
+from hushcast_protocol.base.crypto.group import Scalar
 from hushcast_protocol.central.rerouting import transformed
 
 MAX_REMEMBERED = 32_768  # transformations; some 13 MB

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hushcast_protocol.base import wires
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
-from hushcast_protocol.base.network_wire import AnnouncedWire
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.network_wire import AnnouncedWire
 from hushcast_protocol.base.wire import Bytes32, Counter, Lasting, decoder
 from hushcast_protocol.central.network import CentralNetwork
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from hushcast_protocol.base.hashes import Domain
+from hushcast_protocol.base.crypto.hashes import Domain
 
 POSITION_BITS = 17
 FILTER_BITS = (

@@ -20,10 +20,10 @@ from nacl.bindings import (
 )
 from nacl.exceptions import CryptoError
 
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed, TopicKey
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import Randomness, Seed, TopicKey
-from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.attributes import Value, Values
 from hushcast_protocol.content.messages import HEADER, NONCE, TRAIL_SIZE, Message, message_id

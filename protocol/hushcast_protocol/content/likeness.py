@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.content.attributes import Attribute, Label, Number, Value, Values
 from hushcast_protocol.content.payload_sizes import PADDED_SIZES
 from hushcast_protocol.content.predicates import Between, Condition, Equals, Predicate

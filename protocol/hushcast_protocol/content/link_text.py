@@ -6,7 +6,7 @@ import base64
 import binascii
 import hmac
 
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 
 MAX_LINK = 2048  # characters; the largest topic takes about 1,600
 LINK_SCHEME = "hushcast:"

@@ -13,8 +13,8 @@ from nacl.bindings import (
     crypto_aead_xchacha20poly1305_ietf_NPUBBYTES as _NPUBBYTES,
 )
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD, PADDED_SIZES
 

@@ -12,10 +12,10 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Randomness, Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message, message_id
 from hushcast_protocol.content.payload_sizes import PADDED_SIZES

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from nacl.pwhash import argon2id
 
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness, TopicKey
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import Randomness, TopicKey
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.attributes import Label, Number, Values
 from hushcast_protocol.content.dyadic_covers import DyadicInterval, around, cover_to_end, widened

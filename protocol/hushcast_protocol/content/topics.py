@@ -14,8 +14,8 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_protocol.base.secrets import TopicSecret
 from hushcast_protocol.base.wire import Bytes32, Wire, decoder, encode
 from hushcast_protocol.content.attributes import (
     MAX_ATTRIBUTES,

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from hushcast_protocol.base.secrets import Randomness, below
+from hushcast_protocol.base.crypto.secrets import Randomness, below
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_lists import CoverLists
 

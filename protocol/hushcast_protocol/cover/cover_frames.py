@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.proof_of_work import FIRST_DIFFICULTY, ProofOfWork
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import FIRST_DIFFICULTY, ProofOfWork
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire
 from hushcast_protocol.cover.cover_rules import LETTERS_A_ROUND, PASSED_A_ROUND
 from hushcast_protocol.cover.letter_contents import CONTENT

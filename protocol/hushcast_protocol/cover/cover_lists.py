@@ -6,8 +6,8 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letters import Stage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hushcast_protocol.base.crypto.secrets import Randomness, below
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.base.secrets import Randomness, below
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.lane_papers import LANE_PAPER, bill_name

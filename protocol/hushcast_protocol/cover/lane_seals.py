@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from nacl.exceptions import CryptoError
 
-from hushcast_protocol.base.aead import NONCE, TAG, seal, unseal
+from hushcast_protocol.base.crypto.aead import NONCE, TAG, seal, unseal
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness, Secret
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Randomness, Secret
 from hushcast_protocol.cover.receipt_list import BLOCK
 
 HOST_BLOCK = BLOCK - TAG  # bytes, as a host gives it to the second

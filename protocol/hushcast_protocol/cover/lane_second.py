@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hushcast_protocol.base.cover_terms import QUARTER
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Randomness, sample
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.base.secrets import ParcelKey, Randomness, sample
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.lane_papers import LaneBill, bill_name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hushcast_protocol.base.secrets import Randomness, sample
+from hushcast_protocol.base.crypto.secrets import Randomness, sample
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_chain import CoverChain
 from hushcast_protocol.cover.cover_lists import CoverLists

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from nacl.bindings import crypto_scalarmult_base
 from nacl.exceptions import CryptoError
 
-from hushcast_protocol.base.aead import NONCE, TAG, seal, unseal
+from hushcast_protocol.base.crypto.aead import NONCE, TAG, seal, unseal
+from hushcast_protocol.base.crypto.hashes import DIGEST, Domain, digest
+from hushcast_protocol.base.crypto.key_agreement import shared_secret
+from hushcast_protocol.base.crypto.secrets import AgreementKey, ParcelKey, Randomness
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.hashes import DIGEST, Domain, digest
-from hushcast_protocol.base.key_agreement import shared_secret
-from hushcast_protocol.base.secrets import AgreementKey, ParcelKey, Randomness
 
 CONTENT = 3856  # bytes, as a third is handed them: a one-time key, a message and zeros, a tag
 _PUBLIC = 32

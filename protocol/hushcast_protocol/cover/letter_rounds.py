@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from hushcast_protocol.base.crypto.secrets import Randomness, below, sample
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.secrets import Randomness, below, sample
 from hushcast_protocol.cover.cover_rules import (
     AT_ONCE_A_ROUND,
     DUE_A_ROUND,

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
+from hushcast_protocol.base.crypto.hashes import LABEL
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.errors import AuthenticationError, Refusal
-from hushcast_protocol.base.hashes import LABEL
-from hushcast_protocol.base.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import PASSED_A_ROUND, CoverRules
 from hushcast_protocol.cover.letter_batch import LetterBatch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.base.secrets import ParcelKey, Randomness
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letter_batch import LetterBatch

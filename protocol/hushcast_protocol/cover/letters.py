@@ -6,11 +6,11 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
+from hushcast_protocol.base.crypto.hashes import DIGEST, Domain, digest
+from hushcast_protocol.base.crypto.sealed_box import SEALED_BOX, open_box, seal_box
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import DIGEST, Domain, digest
 from hushcast_protocol.base.roster import Relay
-from hushcast_protocol.base.sealed_box import SEALED_BOX, open_box, seal_box
-from hushcast_protocol.base.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letter_contents import CONTENT, LetterReceipt, blank_content, seal_content

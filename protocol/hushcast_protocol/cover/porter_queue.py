@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
+from hushcast_protocol.base.crypto.secrets import Randomness, below, sample
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.secrets import Randomness, below, sample
 from hushcast_protocol.cover.cover_rules import LETTERS_A_ROUND, PASSED_A_ROUND, CoverRules
 from hushcast_protocol.cover.letters import OpenedLetter
 

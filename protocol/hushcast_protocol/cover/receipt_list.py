@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.base.aead import TAG
+from hushcast_protocol.base.crypto.aead import TAG
+from hushcast_protocol.base.crypto.secrets import Randomness, sample
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.round_robin import RoundRobin
-from hushcast_protocol.base.secrets import Randomness, sample
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.letter_contents import NUMBER
 

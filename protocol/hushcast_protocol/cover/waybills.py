@@ -15,12 +15,12 @@ from functools import cached_property
 
 from nacl.exceptions import CryptoError
 
-from hushcast_protocol.base.aead import NONCE, seal, unseal
+from hushcast_protocol.base.crypto.aead import NONCE, seal, unseal
+from hushcast_protocol.base.crypto.hashes import DIGEST, LABEL, Domain, digest
+from hushcast_protocol.base.crypto.sealed_box import SEALED_BOX, open_box, seal_box
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Randomness, Secret
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.hashes import DIGEST, LABEL, Domain, digest
 from hushcast_protocol.base.roster import Relay
-from hushcast_protocol.base.sealed_box import SEALED_BOX, open_box, seal_box
-from hushcast_protocol.base.secrets import ParcelKey, Randomness, Secret
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
 

@@ -12,10 +12,10 @@ from typing import Annotated
 import msgspec
 from nacl.exceptions import CryptoError
 
-from hushcast_protocol.base.aead import NONCE, TAG, seal, unseal
+from hushcast_protocol.base.crypto.aead import NONCE, TAG, seal, unseal
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.secrets import Randomness, Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Counter, PublicKey, Wire, decoder, encode
 from hushcast_protocol.devices.circle_secrets import CircleSecret
 from hushcast_protocol.devices.shared_entries import SharedEntry

@@ -14,9 +14,9 @@ import msgspec
 from nacl.exceptions import CryptoError
 from nacl.pwhash import argon2id
 
-from hushcast_protocol.base.aead import KEY, NONCE, TAG, seal, unseal
+from hushcast_protocol.base.crypto.aead import KEY, NONCE, TAG, seal, unseal
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import Wire, decoder, encode
 from hushcast_protocol.content.predicates import MAX_WHERE, parse_where
 from hushcast_protocol.content.topics import LINK_SCHEME, MAX_LINK, Interest, parse_topic

@@ -13,11 +13,11 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.sealed_box import SEALED_BOX, open_box, seal_box
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Randomness, Secret, Seed, TopicSecret
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.sealed_box import SEALED_BOX, open_box, seal_box
-from hushcast_protocol.base.secrets import AgreementKey, Randomness, Secret, Seed, TopicSecret
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, Wire, decoder
 from hushcast_protocol.content.topics import Topic
 from hushcast_protocol.devices.shared_entries import DeviceValue

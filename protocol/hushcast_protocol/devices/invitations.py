@@ -14,12 +14,12 @@ from typing import Annotated
 import msgspec
 from nacl.exceptions import CryptoError
 
-from hushcast_protocol.base.aead import NONCE, seal, unseal
+from hushcast_protocol.base.crypto.aead import NONCE, seal, unseal
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.sealed_box import open_box, seal_box
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Randomness, Seed, TopicSecret
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, UsageError
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.sealed_box import open_box, seal_box
-from hushcast_protocol.base.secrets import AgreementKey, Randomness, Seed, TopicSecret
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, PublicKey, Wire, decoder, encode
 from hushcast_protocol.content.link_text import LINK_SCHEME, unpack, write_packed
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD

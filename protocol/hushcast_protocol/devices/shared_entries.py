@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Bytes64, Counter, PublicKey, Wire, decoder, encode
 from hushcast_protocol.content.predicates import MAX_WHERE
 from hushcast_protocol.content.topics import LINK_SCHEME, MAX_LINK

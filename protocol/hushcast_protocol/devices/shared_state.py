@@ -13,9 +13,9 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.devices.shared_entries import (
     AuthorValue,

@@ -11,16 +11,17 @@ from typing import Any
 
 import msgspec
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.http.http_request import HttpCredentials
 from hushcast_protocol.http.ntfy_message import message_event, new_id
 from hushcast_protocol.http.publication_request import PublicationRequest
 from hushcast_protocol.http.refusals import TOO_MUCH, HttpRefusal, refusal_of
 from hushcast_protocol.http.subscription_request import StreamForm, SubscriptionRequest
 from hushcast_protocol.http.unified_push import MatrixNotification
-from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.codec import encode
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     ConnAck,
     Connect,
@@ -32,8 +33,7 @@ from hushcast_protocol.mqtt.packets import (
     Publish,
     SubAck,
 )
-from hushcast_protocol.mqtt.properties import MAX_PROPERTIES, write_properties
-from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.properties import MAX_PROPERTIES, write_properties
 
 MAX_WAITING = (
     1024 * 1024

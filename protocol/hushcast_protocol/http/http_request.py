@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from hushcast_protocol.http.refusals import HttpRefusal
-from hushcast_protocol.mqtt.topic_filters import has_control
+from hushcast_protocol.mqtt.topics.topic_filters import has_control
 
 MAX_PARAMETERS = 64  # fields of a query: all that ntfy has, with every alias, are some 50
 

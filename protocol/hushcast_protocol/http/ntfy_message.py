@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.http.ntfy_actions import read_actions
 from hushcast_protocol.http.ntfy_fields import PRIORITIES
-from hushcast_protocol.mqtt.message_history import ID, ID_LENGTH, TIME, is_message_id, message_id
-from hushcast_protocol.mqtt.packets import Publish
+from hushcast_protocol.mqtt.kept.message_history import ID, ID_LENGTH, TIME, is_message_id, message_id
+from hushcast_protocol.mqtt.wire.packets import Publish
 
 _AS_THEY_ARE = ("title", "click", "icon")
 _encode = msgspec.json.Encoder().encode

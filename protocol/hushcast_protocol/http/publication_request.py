@@ -6,16 +6,16 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.http import ntfy_fields as fields
 from hushcast_protocol.http.http_request import HttpRequest
 from hushcast_protocol.http.ntfy_actions import MAX_ACTIONS, actions_as_json
 from hushcast_protocol.http.ntfy_message import message_event, new_id, written
 from hushcast_protocol.http.refusals import TOO_MUCH, HttpRefusal
-from hushcast_protocol.mqtt.message_history import ID, NO_HISTORY
-from hushcast_protocol.mqtt.packets import Properties, Publish
-from hushcast_protocol.mqtt.properties import MAX_PROPERTIES
-from hushcast_protocol.mqtt.topic_filters import is_name
+from hushcast_protocol.mqtt.kept.message_history import ID, NO_HISTORY
+from hushcast_protocol.mqtt.topics.topic_filters import is_name
+from hushcast_protocol.mqtt.wire.packets import Properties, Publish
+from hushcast_protocol.mqtt.wire.properties import MAX_PROPERTIES
 
 EMPTY = b"triggered"  # the message of a request without one, as ntfy has it
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.mqtt.properties import MAX_PROPERTIES
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.properties import MAX_PROPERTIES
 
 _encode = msgspec.json.Encoder().encode
 

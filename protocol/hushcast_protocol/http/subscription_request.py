@@ -12,9 +12,9 @@ from hushcast_protocol.http import ntfy_fields as fields
 from hushcast_protocol.http.http_request import HttpRequest, Parameters, segments
 from hushcast_protocol.http.ntfy_message import written
 from hushcast_protocol.http.refusals import HttpRefusal
-from hushcast_protocol.mqtt.message_history import ALL, ID_LENGTH, LATEST, SINCE, is_message_id
-from hushcast_protocol.mqtt.packets import Properties, RequestedSubscription, Subscribe
-from hushcast_protocol.mqtt.topic_filters import is_filter, split_share
+from hushcast_protocol.mqtt.kept.message_history import ALL, ID_LENGTH, LATEST, SINCE, is_message_id
+from hushcast_protocol.mqtt.topics.topic_filters import is_filter, split_share
+from hushcast_protocol.mqtt.wire.packets import Properties, RequestedSubscription, Subscribe
 
 MAX_STREAM_TOPICS = 100  # topics of one stream: each is a subscription; a phone has some dozens
 

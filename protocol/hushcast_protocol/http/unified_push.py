@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.http.http_request import segments
 from hushcast_protocol.http.refusals import HttpRefusal
-from hushcast_protocol.mqtt.packets import Publish
+from hushcast_protocol.mqtt.wire.packets import Publish
 
 MATRIX = "/_matrix/push/v1/notify"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt.envelope import Place
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from hushcast_protocol.mqtt.codec import encode
 from hushcast_protocol.mqtt.interfaces import AddedProperty, Outlet, Permissions
-from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.kept.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_HELD_BACK, MAX_TOPIC, TOPIC_ALIASES_IN
-from hushcast_protocol.mqtt.packets import V5, Disconnect, Packet, Publish
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.wire.codec import encode
+from hushcast_protocol.mqtt.wire.packets import V5, Disconnect, Packet, Publish
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.mqtt_session import MqttSession

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from hushcast_protocol.mqtt.delayed_messages import AGAIN, DelayedMessage, DelayedMessages
 from hushcast_protocol.mqtt.ingress import Ingress
 from hushcast_protocol.mqtt.interfaces import OuterNetwork
+from hushcast_protocol.mqtt.kept.delayed_messages import AGAIN, DelayedMessage, DelayedMessages
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.reason_codes import FAILURE, Reason
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable
 
 from hushcast_protocol.mqtt.client_turns import ClientTurns
-from hushcast_protocol.mqtt.codec import encode, encode_publish
 from hushcast_protocol.mqtt.connections import MqttConnection
-from hushcast_protocol.mqtt.fields import text
 from hushcast_protocol.mqtt.interfaces import OuterNetwork, UsageRules
-from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.kept.ledger import Ledger
+from hushcast_protocol.mqtt.kept.message_history import MessageHistory
+from hushcast_protocol.mqtt.kept.retained_messages import FoundMessages
+from hushcast_protocol.mqtt.kept.session_archive import SessionArchive
 from hushcast_protocol.mqtt.limits import MAX_LOOKED_AT, MAX_OFFERED, TURN_STEPS, MqttLimits
-from hushcast_protocol.mqtt.message_history import MessageHistory
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import (
     DeliveryState,
@@ -20,12 +20,12 @@ from hushcast_protocol.mqtt.mqtt_session import (
     MqttSession,
     PendingMessage,
 )
-from hushcast_protocol.mqtt.packets import V5, Publish, PubRel
 from hushcast_protocol.mqtt.queues import Queues
 from hushcast_protocol.mqtt.refusals import Refusals
-from hushcast_protocol.mqtt.retained_messages import FoundMessages
-from hushcast_protocol.mqtt.session_archive import SessionArchive
 from hushcast_protocol.mqtt.subscribers import Subscribers
+from hushcast_protocol.mqtt.wire.codec import encode, encode_publish
+from hushcast_protocol.mqtt.wire.fields import text
+from hushcast_protocol.mqtt.wire.packets import V5, Publish, PubRel
 
 IsWithdrawn = Callable[[MqttMessage], bool]
 """Tells whether its publisher has withdrawn a message."""

@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple, cast
 
 import msgspec
 
-from hushcast_protocol.mqtt.codec import Decoder, encode
-from hushcast_protocol.mqtt.packets import NONE, V5, Properties, Publish
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.packets import NONE, V5, Properties, Publish
 
 MARK = b"\x89MQTT\r\n\x02"
 SOURCE = 8  # bytes

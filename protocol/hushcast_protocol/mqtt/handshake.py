@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hushcast_protocol.base.secrets import Randomness
-from hushcast_protocol.mqtt.codec import encode
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.mqtt.interfaces import Outlet
 from hushcast_protocol.mqtt.limits import (
     MAX_CLIENT_ID,
@@ -15,8 +14,9 @@ from hushcast_protocol.mqtt.limits import (
     TOPIC_ALIASES_OUT,
     MqttLimits,
 )
-from hushcast_protocol.mqtt.packets import V5, ConnAck, Connect, Properties
 from hushcast_protocol.mqtt.reason_codes import ConnectReturn, Reason
+from hushcast_protocol.mqtt.wire.codec import encode
+from hushcast_protocol.mqtt.wire.packets import V5, ConnAck, Connect, Properties
 
 _RETURNS = {
     Reason.UNSUPPORTED_PROTOCOL_VERSION: ConnectReturn.UNACCEPTABLE_PROTOCOL_VERSION,

@@ -8,18 +8,24 @@ from functools import partial
 
 import msgspec
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.shares import User
-from hushcast_protocol.mqtt.codec import encode, encode_puback
 from hushcast_protocol.mqtt.connections import HeldPacket, MqttConnection
-from hushcast_protocol.mqtt.delayed_messages import PREFIX, DelayedMessages, delay_of
 from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
 from hushcast_protocol.mqtt.interfaces import AddedProperty, OuterNetwork, UsageRules, has_way
+from hushcast_protocol.mqtt.kept.delayed_messages import PREFIX, DelayedMessages, delay_of
+from hushcast_protocol.mqtt.kept.retained_messages import RetainedMessages
+from hushcast_protocol.mqtt.kept.session_archive import SessionArchive
 from hushcast_protocol.mqtt.limits import MAX_INCOMING, MAX_TOPIC, RECEIVE_MAXIMUM
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, brought_by, may_be_published
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import FAILURE, PacketError, Reason
+from hushcast_protocol.mqtt.refusals import RefusalCause
+from hushcast_protocol.mqtt.topics.topic_filters import matches, normal
+from hushcast_protocol.mqtt.topics.topic_names import NamedTopic
+from hushcast_protocol.mqtt.wire.codec import encode, encode_puback
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,
     Properties,
@@ -29,12 +35,6 @@ from hushcast_protocol.mqtt.packets import (
     PubRec,
     PubRel,
 )
-from hushcast_protocol.mqtt.reason_codes import FAILURE, PacketError, Reason
-from hushcast_protocol.mqtt.refusals import RefusalCause
-from hushcast_protocol.mqtt.retained_messages import RetainedMessages
-from hushcast_protocol.mqtt.session_archive import SessionArchive
-from hushcast_protocol.mqtt.topic_filters import matches, normal
-from hushcast_protocol.mqtt.topic_names import NamedTopic
 
 
 class Ingress:

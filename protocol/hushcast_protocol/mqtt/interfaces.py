@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hushcast_protocol.base.budget import Budget
-from hushcast_protocol.mqtt.packets import Properties, Publish
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.topic_names import NamedTopic, alone
+from hushcast_protocol.mqtt.topics.topic_names import NamedTopic, alone
+from hushcast_protocol.mqtt.wire.packets import Properties, Publish
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.mqtt_messages import MqttMessage

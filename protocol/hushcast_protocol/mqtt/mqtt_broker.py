@@ -10,26 +10,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt import wills
 from hushcast_protocol.mqtt.connections import MqttConnection
-from hushcast_protocol.mqtt.delayed_messages import DelayedMessages
 from hushcast_protocol.mqtt.delayed_publisher import DelayedPublisher
 from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
 from hushcast_protocol.mqtt.handshake import Greeting, greet, refuse
 from hushcast_protocol.mqtt.ingress import Ingress
 from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, Outlet, Permissions, UsageRules
-from hushcast_protocol.mqtt.ledger import Ledger
+from hushcast_protocol.mqtt.kept.delayed_messages import DelayedMessages
+from hushcast_protocol.mqtt.kept.ledger import Ledger
+from hushcast_protocol.mqtt.kept.message_history import MessageHistory
+from hushcast_protocol.mqtt.kept.retained_messages import RetainedMessages
+from hushcast_protocol.mqtt.kept.session_archive import SessionArchive
 from hushcast_protocol.mqtt.limits import PIECE, PURGE_EVERY, SYS_EVERY
-from hushcast_protocol.mqtt.message_history import MessageHistory
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage, may_be_published, message_of
 from hushcast_protocol.mqtt.mqtt_sessions import Sessions
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.operator_actions import OperatorActions
 from hushcast_protocol.mqtt.own_topics import OwnTopics
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.refusals import RefusalCause
+from hushcast_protocol.mqtt.restored_state import RestoredState
+from hushcast_protocol.mqtt.subscribers import Subscribers
+from hushcast_protocol.mqtt.subscription_changes import SubscriptionChanges
+from hushcast_protocol.mqtt.topics.topic_names import NamedTopic
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     Connect,
     Disconnect,
@@ -45,14 +53,6 @@ from hushcast_protocol.mqtt.packets import (
     Subscribe,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
-from hushcast_protocol.mqtt.refusals import RefusalCause
-from hushcast_protocol.mqtt.restored_state import RestoredState
-from hushcast_protocol.mqtt.retained_messages import RetainedMessages
-from hushcast_protocol.mqtt.session_archive import SessionArchive
-from hushcast_protocol.mqtt.subscribers import Subscribers
-from hushcast_protocol.mqtt.subscription_changes import SubscriptionChanges
-from hushcast_protocol.mqtt.topic_names import NamedTopic
 
 RELEASED = 8  # clients that are sent what waited for the disk, in one step: 1,000 answers each, a half ms
 

@@ -6,8 +6,8 @@ import math
 from typing import cast
 
 from hushcast_protocol.mqtt.limits import MAX_TOPIC, MESSAGE_OVERHEAD
-from hushcast_protocol.mqtt.packets import NONE, V5, Properties, Publish
-from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS
+from hushcast_protocol.mqtt.topics.topic_filters import MAX_LEVELS
+from hushcast_protocol.mqtt.wire.packets import NONE, V5, Properties, Publish
 
 _FORWARDED = (
     "payload_format_indicator",

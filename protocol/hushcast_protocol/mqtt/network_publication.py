@@ -9,7 +9,7 @@ from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.connections import HeldPacket, MqttConnection
-    from hushcast_protocol.mqtt.delayed_messages import DelayedMessage
+    from hushcast_protocol.mqtt.kept.delayed_messages import DelayedMessage
 
 
 class NetworkPublication:

@@ -10,14 +10,14 @@ from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.ingress import Ingress
 from hushcast_protocol.mqtt.interfaces import OuterNetwork
-from hushcast_protocol.mqtt.message_history import MessageHistory
+from hushcast_protocol.mqtt.kept.message_history import MessageHistory
+from hushcast_protocol.mqtt.kept.retained_messages import RetainedDeletion, RetainedMessages
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.mqtt_sessions import Sessions
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.retained_messages import RetainedDeletion, RetainedMessages
-from hushcast_protocol.mqtt.topic_filters import matches, normal
+from hushcast_protocol.mqtt.topics.topic_filters import matches, normal
 
 
 class RetainedFound(NamedTuple):

@@ -12,8 +12,8 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Secret
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.mqtt.arrival_order import Mark
 from hushcast_protocol.mqtt.envelope import SOURCE, Place
 

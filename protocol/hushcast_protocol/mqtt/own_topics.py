@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hushcast_protocol.mqtt.kept.retained_messages import RetainedMessages
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
-from hushcast_protocol.mqtt.retained_messages import RetainedMessages
 
 PREFIX = "$SYS/broker/"
 

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable
 
 from hushcast_protocol.base.shares import Shares
+from hushcast_protocol.mqtt.kept.session_archive import SessionArchive
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import MqttSession, PendingMessage
 from hushcast_protocol.mqtt.refusals import RefusalCause, Refusals
-from hushcast_protocol.mqtt.session_archive import SessionArchive
 
 MAX_LOOKS = 16  # looks in one step for the fullest of a user's sessions, each among up to 800: 50 µs each
 MAX_TAKEN = 1_000  # messages taken out in one step to make room for others; some 7 µs each

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator
 
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.base.shares import User
-from hushcast_protocol.mqtt import mqtt_records as kinds
-from hushcast_protocol.mqtt.delayed_messages import DelayedMessage, DelayedMessages
 from hushcast_protocol.mqtt.delivery import MessageDelivery
 from hushcast_protocol.mqtt.interfaces import PermissionsOf
-from hushcast_protocol.mqtt.limits import PIECE
-from hushcast_protocol.mqtt.message_history import KeptMessage
-from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
-from hushcast_protocol.mqtt.mqtt_records import (
+from hushcast_protocol.mqtt.kept import mqtt_records as kinds
+from hushcast_protocol.mqtt.kept.delayed_messages import DelayedMessage, DelayedMessages
+from hushcast_protocol.mqtt.kept.message_history import KeptMessage
+from hushcast_protocol.mqtt.kept.mqtt_records import (
     DamagedRecord,
     DelayedRecord,
     HistoryRecord,
@@ -26,15 +24,17 @@ from hushcast_protocol.mqtt.mqtt_records import (
     decode,
     number_of,
 )
+from hushcast_protocol.mqtt.kept.retained_messages import RetainedMessages
+from hushcast_protocol.mqtt.kept.session_archive import SessionArchive
+from hushcast_protocol.mqtt.limits import PIECE
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import (
     DeliveryState,
     GrantedSubscription,
     MqttSession,
     PendingMessage,
 )
-from hushcast_protocol.mqtt.retained_messages import RetainedMessages
-from hushcast_protocol.mqtt.session_archive import SessionArchive
-from hushcast_protocol.mqtt.topic_filters import is_filter, is_name
+from hushcast_protocol.mqtt.topics.topic_filters import is_filter, is_name
 
 
 class RestoredState:

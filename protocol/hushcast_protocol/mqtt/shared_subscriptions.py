@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hushcast_protocol.mqtt.interfaces import UsageRules
 from hushcast_protocol.mqtt.limits import MAX_LOOKED_AT
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
-from hushcast_protocol.mqtt.topic_names import NamedTopic
+from hushcast_protocol.mqtt.topics.topic_names import NamedTopic
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession

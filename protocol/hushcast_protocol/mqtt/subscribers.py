@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hushcast_protocol.mqtt.fields import text
-from hushcast_protocol.mqtt.filter_tree import FilterTree
 from hushcast_protocol.mqtt.interfaces import UsageRules
 from hushcast_protocol.mqtt.limits import MAX_PLANS
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
 from hushcast_protocol.mqtt.shared_subscriptions import SharedGroup
-from hushcast_protocol.mqtt.topic_filters import matches, normal
-from hushcast_protocol.mqtt.topic_names import NamedTopic
+from hushcast_protocol.mqtt.topics.filter_tree import FilterTree
+from hushcast_protocol.mqtt.topics.topic_filters import matches, normal
+from hushcast_protocol.mqtt.topics.topic_names import NamedTopic
+from hushcast_protocol.mqtt.wire.fields import text
 
 
 class Recipient:

@@ -11,10 +11,16 @@ from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.delivery import MessageDelivery
 from hushcast_protocol.mqtt.interfaces import OuterNetwork, ResolvedFilter, UsageRules
+from hushcast_protocol.mqtt.kept.message_history import since_of
+from hushcast_protocol.mqtt.kept.retained_messages import FoundMessages, RetainedMessages
+from hushcast_protocol.mqtt.kept.session_archive import SessionArchive
 from hushcast_protocol.mqtt.limits import MAX_TOPIC, PIECE, MqttLimits
-from hushcast_protocol.mqtt.message_history import since_of
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.refusals import RefusalCause
+from hushcast_protocol.mqtt.subscribers import Subscribers
+from hushcast_protocol.mqtt.topics.topic_filters import MAX_LEVELS, split_share
+from hushcast_protocol.mqtt.wire.packets import (
     Properties,
     RequestedSubscription,
     SubAck,
@@ -22,12 +28,6 @@ from hushcast_protocol.mqtt.packets import (
     UnsubAck,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.refusals import RefusalCause
-from hushcast_protocol.mqtt.retained_messages import FoundMessages, RetainedMessages
-from hushcast_protocol.mqtt.session_archive import SessionArchive
-from hushcast_protocol.mqtt.subscribers import Subscribers
-from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS, split_share
 
 _BEYOND = {
     Reason.QUOTA_EXCEEDED: RefusalCause.FULL_NETWORK,

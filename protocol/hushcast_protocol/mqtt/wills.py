@@ -7,9 +7,9 @@ from collections.abc import Callable
 from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.mqtt_messages import may_be_published
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
-from hushcast_protocol.mqtt.packets import Will
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.topic_names import NamedTopic
+from hushcast_protocol.mqtt.topics.topic_names import NamedTopic
+from hushcast_protocol.mqtt.wire.packets import Will
 
 
 def refusal(topic: str, names: Callable[[str], NamedTopic], permissions: Permissions) -> Reason | None:

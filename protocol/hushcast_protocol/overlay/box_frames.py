@@ -6,10 +6,10 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY, ProofOfWork, inside
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY, ProofOfWork, inside
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, PublicKey, RelayId, Wire
 from hushcast_protocol.overlay.frames import RefusalReason
 from hushcast_protocol.overlay.hops import box_hop

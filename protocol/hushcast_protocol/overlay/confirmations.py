@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.parcels import MAX_PARCEL
 from hushcast_protocol.overlay.tree import Tree

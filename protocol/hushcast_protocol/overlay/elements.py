@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from hushcast_protocol.base.hashes import LABEL, Domain
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain
 from hushcast_protocol.overlay.profile import Profile
 
 ORIGIN = bytes(32)

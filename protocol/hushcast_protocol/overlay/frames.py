@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.hop_link import MAX_UNROUTED
-from hushcast_protocol.base.proof_of_work import ProofOfWork
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork
+from hushcast_protocol.base.link.hop_link import MAX_UNROUTED
 from hushcast_protocol.base.wire import Bytes16, Counter, Wire, decoder
 from hushcast_protocol.content.kept_shares import MAX_KEPT_IDS
 from hushcast_protocol.content.messages import MAX_BODY, Message

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 
 FIRST_DAY = 2  # days before its own that an audit may be of: hosts ask for yesterday until an epoch after it
 

@@ -12,9 +12,9 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.base.addresses import MAX_ADDRESS, Address, is_of_key, parse_address
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.wire import Bytes64, PublicKey, RelayId, Wire, decoder, encode
 
 MAX_HOST_PLACE = 256  # bytes; one has about 150

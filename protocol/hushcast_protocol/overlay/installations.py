@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.proof_of_work import ProofOfWork, mint
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork, mint
+from hushcast_protocol.base.crypto.secrets import LeaseSecret, Randomness, Seed
 from hushcast_protocol.base.roster import Roster
-from hushcast_protocol.base.secrets import LeaseSecret, Randomness, Seed
-from hushcast_protocol.base.translations import UNCHANGED, Translation
+from hushcast_protocol.base.versions.translations import UNCHANGED, Translation
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.box_frames import Hold
 from hushcast_protocol.overlay.confirmations import expected

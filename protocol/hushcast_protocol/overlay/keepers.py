@@ -10,7 +10,7 @@ import heapq
 from collections import OrderedDict
 
 from hushcast_protocol.base.addresses import Address, parse_address
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.candidates import CandidateList
 

@@ -11,11 +11,11 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import NEEDED_FROM
+from hushcast_protocol.base.crypto.secrets import LeaseSecret
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.proof_of_work import NEEDED_FROM
-from hushcast_protocol.base.secrets import LeaseSecret
 from hushcast_protocol.base.wire import Bytes16, Counter, RelayId, Wire
 from hushcast_protocol.content.bloom import CAPACITY
 from hushcast_protocol.content.hops import Hop

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base import wires
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import NEEDED_FROM, ProofOfWork, inside
+from hushcast_protocol.base.crypto.sealed_box import open_box, seal_box
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import NEEDED_FROM, ProofOfWork, inside
-from hushcast_protocol.base.sealed_box import open_box, seal_box
-from hushcast_protocol.base.secrets import ParcelKey, Randomness
-from hushcast_protocol.base.translations import UNCHANGED, Translation
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.translations import UNCHANGED, Translation
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, decoder, encode
 from hushcast_protocol.overlay.leases import Install, Instruction, units
 

@@ -7,7 +7,7 @@ that its filter matches.
 
 from __future__ import annotations
 
-from hushcast_protocol.mqtt.topic_filters import normal
+from hushcast_protocol.mqtt.topics.topic_filters import normal
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.purpose_decision import PurposeDecision, decide
 from hushcast_protocol.purposes.purpose_names import Purpose

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.message_purposes import UnreadablePurposes
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors, is_purpose

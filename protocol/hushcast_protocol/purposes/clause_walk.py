@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from hushcast_protocol.base.budget import Budget
-from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS
+from hushcast_protocol.mqtt.topics.topic_filters import MAX_LEVELS
 from hushcast_protocol.purposes.clauses import Clause
 
 LOOK = 3  # steps of a budget that a look at a level of a clause takes: as many as at a level in the tree

@@ -14,7 +14,7 @@ import msgspec
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.limits import MAX_TOPIC
-from hushcast_protocol.mqtt.topic_filters import MAX_LEVELS, is_filter, levels, split_share
+from hushcast_protocol.mqtt.topics.topic_filters import MAX_LEVELS, is_filter, levels, split_share
 from hushcast_protocol.purposes.purpose_names import Purpose, shown
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.purposes.key_cover import CoverElement, granted
 from hushcast_protocol.purposes.purpose_names import Purpose

@@ -12,10 +12,10 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.sealed_box import SEALED_BOX, open_box, seal_box
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Randomness, Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, UsageError
-from hushcast_protocol.base.sealed_box import SEALED_BOX, open_box, seal_box
-from hushcast_protocol.base.secrets import AgreementKey, Randomness, Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
 from hushcast_protocol.purposes.key_cover import CoverElement, granted
 from hushcast_protocol.purposes.purpose_keys import MAX_EPOCHS, PurposeKey, private_key, root_of

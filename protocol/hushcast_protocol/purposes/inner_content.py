@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Randomness, Secret
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness, Secret
 from hushcast_protocol.purposes.purpose_problems import PurposeError, PurposeProblem
 
 LOCK = 32  # bytes, of a lock and of its digest

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from hushcast_protocol.base.hashes import LABEL
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.hashes import LABEL
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.cover_tags import element_tags, message_tags, reader_tags
 from hushcast_protocol.purposes.grants import Grant

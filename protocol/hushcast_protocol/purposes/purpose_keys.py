@@ -6,8 +6,8 @@ day. Epochs have 7 days: a grant that leaks opens nothing of later ones.
 
 from __future__ import annotations
 
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import AgreementKey, Secret, Seed
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Secret, Seed
 from hushcast_protocol.purposes.key_cover import CoverElement
 
 EPOCH_SECONDS = 7 * 24 * 3600

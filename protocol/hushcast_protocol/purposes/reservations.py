@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.shares import Shares
-from hushcast_protocol.mqtt.filter_tree import FilterTree
-from hushcast_protocol.mqtt.topic_filters import intersects, matches, normal
+from hushcast_protocol.mqtt.topics.filter_tree import FilterTree
+from hushcast_protocol.mqtt.topics.topic_filters import intersects, matches, normal
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.purpose_decision import PurposeDecision, decide
 from hushcast_protocol.purposes.purpose_names import Purpose

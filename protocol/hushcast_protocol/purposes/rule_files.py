@@ -15,8 +15,8 @@ from hushcast_protocol.base.budget import BudgetExhausted
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.foreign_text import foreign
 from hushcast_protocol.base.suggestions import did_you_mean
-from hushcast_protocol.mqtt.filter_tree import FilterTree
-from hushcast_protocol.mqtt.topic_filters import has_control, normal
+from hushcast_protocol.mqtt.topics.filter_tree import FilterTree
+from hushcast_protocol.mqtt.topics.topic_filters import has_control, normal
 from hushcast_protocol.purposes.clauses import Clause, filter_problem, reserve
 from hushcast_protocol.purposes.filter_reach import FilterReach, effective
 from hushcast_protocol.purposes.purpose_decision import PurposeDecision, decide

@@ -27,10 +27,10 @@ from nacl.bindings import (
 )
 from nacl.exceptions import CryptoError
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.key_agreement import shared_secret
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Randomness
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.key_agreement import shared_secret
-from hushcast_protocol.base.secrets import AgreementKey, Randomness
 from hushcast_protocol.purposes.grants import Grant
 from hushcast_protocol.purposes.key_cover import CoverElement
 from hushcast_protocol.purposes.purpose_keys import PurposeKey, epoch_of

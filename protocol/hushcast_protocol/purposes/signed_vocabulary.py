@@ -13,9 +13,9 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, UsageError
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Counter, PublicKey, Wire, decoder, encode
 from hushcast_protocol.purposes.key_cover import CoverElement
 from hushcast_protocol.purposes.purpose_keys import MAX_EPOCHS, epoch_of, private_key, root_of

@@ -7,7 +7,7 @@ as analyses draw millions.
 
 from __future__ import annotations
 
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 
 
 def shard_of_relay(beacon: bytes, relay: bytes, bits: int) -> int:

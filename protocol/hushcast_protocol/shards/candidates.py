@@ -16,8 +16,8 @@ import msgspec
 
 from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
 from hushcast_protocol.base.candidate_root import CandidateRoot
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.keeping_rule import MAX_KEEPERS
 from hushcast_protocol.base.roster import MAX_RELAYS, guide_digest, inner_digest, read_descriptor
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, decoder, encode

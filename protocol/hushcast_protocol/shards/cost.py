@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hushcast_protocol.base.addresses import onion_address
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.roster import Descriptor, RosterEntry
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.guides import GUIDES, PIECE_BITS, Guide, Piece, piece_bits
 from hushcast_protocol.shards.slices import Leaf, Slice

@@ -12,8 +12,8 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.base.addresses import MAX_ADDRESS, parse_address
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.roster import guide_digest, inner_digest, read_descriptor
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import Bytes16, Counter, RelayId, Wire, decoder, encode

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.roster import Relay, Roster
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.slices import AWAY, Leaf

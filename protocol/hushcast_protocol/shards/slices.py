@@ -17,9 +17,10 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.roster import (
     MAX_DESCRIPTOR,
     Network,
@@ -31,7 +32,6 @@ from hushcast_protocol.base.roster import (
 )
 from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.sharding import Sharding
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, decoder, encode
 from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_protocol.shards.merkle import root_by

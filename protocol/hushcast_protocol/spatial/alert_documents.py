@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.spatial.located_messages import MAX_ID, MAX_PAYLOAD, LocatedMessage
 from hushcast_protocol.spatial.places import Place, middle_of, place_of
 

@@ -12,10 +12,10 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import DIGEST, Domain, digest
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, UsageError
-from hushcast_protocol.base.hashes import DIGEST, Domain, digest
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire, decoder, encode
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
 from hushcast_protocol.spatial.keywords import are_words

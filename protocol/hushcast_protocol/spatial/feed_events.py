@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire
 from hushcast_protocol.spatial.answer_problems import AnswerProblem
 from hushcast_protocol.spatial.batch import Batch

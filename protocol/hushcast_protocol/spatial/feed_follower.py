@@ -15,8 +15,8 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
 from hushcast_protocol.spatial.batch import Batch, check_by, check_later, check_next, kept_batch

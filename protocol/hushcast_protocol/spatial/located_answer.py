@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder
 from hushcast_protocol.spatial.batch import Batch
 from hushcast_protocol.spatial.located_subscription import LocatedSubscription

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.wire import Counter, Wire, encode
 from hushcast_protocol.spatial.json_lines import read_object
 from hushcast_protocol.spatial.keywords import MAX_WORDS, NEWEST, Keyword, WordRule, words_of

@@ -11,12 +11,12 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork, ProofOfWorkCheck, mint
+from hushcast_protocol.base.crypto.sealed_box import SEALED_BOX, open_box, seal_box
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Randomness
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import ProofOfWork, ProofOfWorkCheck, mint
-from hushcast_protocol.base.sealed_box import SEALED_BOX, open_box, seal_box
-from hushcast_protocol.base.secrets import AgreementKey, Randomness
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder, encode
 from hushcast_protocol.spatial.keywords import are_words
 from hushcast_protocol.spatial.located_answer import MAX_ANSWER, LocatedAnswer

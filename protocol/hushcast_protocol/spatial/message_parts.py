@@ -9,8 +9,8 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.wire import Bytes32, Wire, decoder, encode
 
 PART = 255 * 1024  # bytes of a whole in one part; with what stands around it a payload of a message

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY
 from hushcast_protocol.base.wire import Bytes32, PublicKey, Wire, decoder, encode
 
 SCHEME = "hushcast-provider:"

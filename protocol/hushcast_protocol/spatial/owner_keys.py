@@ -14,9 +14,9 @@ from typing import Annotated, Self
 
 import msgspec
 
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes32, PublicKey, Wire, decoder
 from hushcast_protocol.spatial.answer_problems import AnswerProblem, InvalidAnswer
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import isqrt
 from typing import TypeVar
 
-from hushcast_protocol.base.hashes import Domain, digest
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.spatial.located_messages import LocatedMessage, content_digest
 from hushcast_protocol.spatial.places import Box, Place, around

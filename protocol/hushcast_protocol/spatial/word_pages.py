@@ -14,8 +14,8 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.base.wire import Bytes32, Wire, encode
 from hushcast_protocol.spatial.keywords import MAX_WORD, Keyword
 from hushcast_protocol.spatial.postings import Postings

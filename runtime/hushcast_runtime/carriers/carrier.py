@@ -21,9 +21,9 @@ import trio
 
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.manner import Manner
-from hushcast_protocol.base.network_wire import NetworkWire
-from hushcast_protocol.base.wires import OtherWire
+from hushcast_protocol.base.versions.manner import Manner
+from hushcast_protocol.base.versions.network_wire import NetworkWire
+from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.carriers.cover import Covering

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hushcast_protocol.base.secrets import Randomness, TopicKey
+from hushcast_protocol.base.crypto.secrets import Randomness, TopicKey
 from hushcast_protocol.content.attributes import Values
 from hushcast_protocol.content.predicates import Condition, Predicate
 from hushcast_protocol.content.tokens import entry_condition, entry_tokens, published_tokens, token

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hushcast_protocol.base.addresses import Address, parse_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.store import Change, Store
 from hushcast_runtime.transports.base import Listener, Transport, TransportError

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import trio
 
-from hushcast_protocol.base.secrets import Randomness, uniform
+from hushcast_protocol.base.crypto.secrets import Randomness, uniform
 from hushcast_runtime.logs import log
 from hushcast_runtime.tor.control import ControlClient
 from hushcast_runtime.tor.replies import status

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.tor.control import MAX_STREAMS
 from hushcast_runtime.transports.base import TransportError

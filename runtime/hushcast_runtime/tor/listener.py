@@ -8,7 +8,7 @@ from pathlib import Path
 import trio
 
 from hushcast_protocol.base.addresses import Address, onion_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.logs import log
 from hushcast_runtime.tor.onions import expanded_key, service_of
 from hushcast_runtime.tor.publication import DescriptorPublication

@@ -6,7 +6,7 @@ import base64
 import hashlib
 
 from hushcast_protocol.base.addresses import Address, onion_address, split
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 
 _SUFFIX = ".onion"
 

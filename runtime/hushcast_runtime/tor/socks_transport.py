@@ -12,8 +12,8 @@ import trio
 
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.logs import log
 from hushcast_runtime.tor import socks

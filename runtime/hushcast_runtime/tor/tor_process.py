@@ -11,8 +11,8 @@ from pathlib import Path
 import trio
 
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Randomness
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.endpoints import Endpoint, parse_endpoint

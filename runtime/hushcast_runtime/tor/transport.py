@@ -17,8 +17,8 @@ import trio
 
 from hushcast_protocol.base.addresses import ONION_PORT, Address
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.base.secrets import Randomness, Seed
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.logs import log
 from hushcast_runtime.tor import callers, circuits, publication, socks, tor_watch

@@ -12,8 +12,8 @@ from typing import Protocol
 import trio
 
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import HushcastError
-from hushcast_protocol.base.secrets import Seed
 
 StreamHandler = Callable[[trio.abc.Stream], Awaitable[None]]
 

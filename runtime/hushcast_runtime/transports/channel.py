@@ -1,4 +1,4 @@
-"""A channel: a link (`hushcast_protocol.base.links`) over a byte stream, carrying frames."""
+"""A channel: a link (`hushcast_protocol.base.link.links`) over a byte stream, carrying frames."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 
 import trio
 
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.links import MAX_HANDSHAKE_READ, HandshakeDone, Link
-from hushcast_protocol.base.translations import UNCHANGED
+from hushcast_protocol.base.link.links import MAX_HANDSHAKE_READ, HandshakeDone, Link
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.translations import UNCHANGED
+from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.base.wire import Wire, encode
-from hushcast_protocol.base.wires import OtherWire
 from hushcast_runtime.transports.base import TooLate, Transport, TransportError
 
 FrameT = TypeVar("FrameT")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import trio
 
 from hushcast_protocol.base.addresses import Address, memory_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.transports.base import StreamHandler, TransportError
 from hushcast_runtime.transports.streams import say_ahead
 

@@ -10,8 +10,8 @@ import re
 import trio
 
 from hushcast_protocol.base.addresses import Address, parse_address, split
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError, UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.transports.base import Listener, StreamHandler, TransportError
 from hushcast_runtime.transports.endpoints import Endpoint
 from hushcast_runtime.transports.streams import (

@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from hushcast_analytics.brokers.colluder_holdings import ColluderHoldings, ColluderTable, ends, left
-from hushcast_protocol.base.secrets import AgreementKey, Secret
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Secret
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.full.aggregation import Factors, asking, unblinded, with_share
 from hushcast_protocol.brokers.full.layer_keys import Keyring

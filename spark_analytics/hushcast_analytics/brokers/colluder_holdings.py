@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hushcast_protocol.base.secrets import Secret
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.brokers.full.group_action import GroupAction
 from hushcast_protocol.brokers.full.layered_word import LayeredWord
 from hushcast_protocol.brokers.full.layers import AnyLayer, Layer, LayerPath, NumberedLayer

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from hushcast_analytics.brokers.colluder_holdings import ColluderHoldings, ColluderTable, taken_off
 from hushcast_analytics.brokers.dictionary_attack import Dictionary, likeliest_pads
 from hushcast_analytics.brokers.layer_removal import broker_and_child, compared, consecutive
-from hushcast_protocol.base.secrets import Secret
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.brokers.full.group_action import PADS, GroupAction
 from hushcast_protocol.brokers.full.layered_word import LayeredWord

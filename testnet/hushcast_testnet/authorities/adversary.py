@@ -26,7 +26,7 @@ from hushcast_protocol.authorities.heads import (
     decode_head,
     head_digest,
 )
-from hushcast_protocol.base.signatures import SignaturePurpose, signature
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, signature
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_testnet.authorities.world import AuthoritiesWorld, SimulatedAuthority
 

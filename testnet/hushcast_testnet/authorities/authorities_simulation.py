@@ -15,9 +15,9 @@ from hushcast_protocol.authorities.heads import CertifiedHead, decode_head, head
 from hushcast_protocol.authorities.listing import ListedCut, ListedRelay, Listing
 from hushcast_protocol.authorities.shard_draw import shardings_of
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 from hushcast_testnet.authorities.adversary import PHANTOM, AuthorityFault, FaultyAuthorities
 from hushcast_testnet.authorities.world import EPOCH_SECONDS, AuthoritiesWorld, SimulatedAuthority

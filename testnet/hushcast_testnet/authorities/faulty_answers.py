@@ -20,8 +20,8 @@ from hushcast_protocol.authorities.directory_requests import (
     Rosters,
 )
 from hushcast_protocol.authorities.heads import CertifiedHead, decode_head
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.roster import Network, RosterBody, sign_roster
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.shards.shard_requests import AskPiece, PartAnswer, PartRequest, ShardUnavailable
 
 REMEMBERED = 6  # answers of the past that it shows again

@@ -19,8 +19,8 @@ import trio
 from hushcast_directory.server.process import KEY_FILES
 from hushcast_directory.server.settings import DirectorySettings
 from hushcast_protocol.authorities.listing import ListedRelay
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import HushcastError, UsageError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.files import load_seed
 from hushcast_runtime.processes.config import load_settings

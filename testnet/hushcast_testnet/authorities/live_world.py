@@ -19,10 +19,10 @@ from hushcast_protocol.authorities.frames import AuthorityFrame, decode_frame
 from hushcast_protocol.authorities.heads import CertifiedHead
 from hushcast_protocol.authorities.listing import ListedRelay
 from hushcast_protocol.authorities.machine import Authority
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import Listener, Transport, TransportError

@@ -26,9 +26,9 @@ from hushcast_protocol.authorities.frames import Assent, AuthorityFrame, decode_
 from hushcast_protocol.authorities.listing import ListedRelay, Listing
 from hushcast_protocol.authorities.machine import Authority
 from hushcast_protocol.authorities.schedule import Schedule, schedule
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import encode
 
 EPOCH_SECONDS = 3600

@@ -11,7 +11,7 @@ from hushcast_brokers.counters import BROKER_COUNTERS
 from hushcast_node.carrier_parts import BrokersParts
 from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerRole
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.network import BrokersNetwork

@@ -9,8 +9,8 @@ from hushcast_central.proxy.daemon import CentralProxy, ProxyParts
 from hushcast_central.server.daemon import CentralServer, ServerKeys, ServerParts
 from hushcast_node.carrier_parts import CentralParts
 from hushcast_node.daemon import NodeDaemon, NodeParts
-from hushcast_protocol.base.group import Scalar
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.group import Scalar
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.central.introduction import SealingKey
 from hushcast_protocol.central.network import PROXY_ROLES, CentralNetwork, Proxy, ProxyRole
 from hushcast_protocol.central.profile import CENTRAL_PROFILES

@@ -13,7 +13,7 @@ from functools import partial
 import trio
 
 from hushcast_protocol.base.addresses import Address, memory_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.memory import (

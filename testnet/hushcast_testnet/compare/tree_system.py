@@ -13,8 +13,8 @@ from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_node.relay_role import RelayRole
 from hushcast_overlay.relay.identity import draw_identity
 from hushcast_protocol.base.addresses import Address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.roster import Network, check_roster
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.profile import PROFILES

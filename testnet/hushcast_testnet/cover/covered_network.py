@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.crypto.secrets import ParcelKey
 from hushcast_protocol.base.roster import Relay
-from hushcast_protocol.base.secrets import ParcelKey
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_chain import CoverChain
 from hushcast_protocol.cover.cover_lists import CoverLists

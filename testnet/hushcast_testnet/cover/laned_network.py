@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.crypto.secrets import ParcelKey
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.roster import Relay
-from hushcast_protocol.base.secrets import ParcelKey
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.lane_box import LaneBox, lane_items

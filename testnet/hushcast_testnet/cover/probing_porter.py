@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 
 from hushcast_protocol.base.addresses import parse_address
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.roster import Relay
-from hushcast_protocol.base.secrets import ParcelKey, Randomness
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letter_second import LetterSecond
 from hushcast_protocol.cover.letter_third import LetterThird

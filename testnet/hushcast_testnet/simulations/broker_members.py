@@ -15,7 +15,7 @@ from hushcast_brokers.tomography.daemon import TomographyDaemon, TomographyParts
 from hushcast_brokers.tomography.section import CAP
 from hushcast_node.carrier_parts import BrokersParts
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerRole, BrokerTree
 from hushcast_protocol.brokers.exposure import OPEN

@@ -13,10 +13,10 @@ from pathlib import Path as File
 
 from hushcast_protocol.base import ground_truth, observations
 from hushcast_protocol.base.addresses import memory_address
-from hushcast_protocol.base.key_agreement import agreement_key
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.crypto.key_agreement import agreement_key
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Secret
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import RosterView
-from hushcast_protocol.base.secrets import AgreementKey, Secret
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.brokers.broker_tree import BrokerTree
 from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME, FromAbove, RequestAnswer, decode_from_above

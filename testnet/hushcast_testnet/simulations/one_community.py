@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from hushcast_brokers.community.charter_submission import hand_in
 from hushcast_brokers.tree_request import BrokerContact
-from hushcast_protocol.base.key_agreement import agreement_public
-from hushcast_protocol.base.secrets import Randomness, Seed
+from hushcast_protocol.base.crypto.key_agreement import agreement_public
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.community.charter import sign_charter
 from hushcast_protocol.brokers.network import BrokersNetwork

@@ -18,8 +18,8 @@ import trio.testing
 from hushcast_local.outbox import OutboxPublication
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.manner import NEWEST
 from hushcast_protocol.base.roster import Network
+from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_protocol.overlay.profile import PROFILES, Root
 from hushcast_protocol.overlay.tree import Tree

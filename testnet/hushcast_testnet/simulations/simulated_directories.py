@@ -11,8 +11,8 @@ from hushcast_directory.server.directory_server import DirectoryServer
 from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.base.addresses import memory_address
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.roster import Network
-from hushcast_protocol.base.secrets import Seed
 from hushcast_runtime.storage.store import MemoryStore
 from hushcast_testnet.simulations.lives import SimulatedWorld
 

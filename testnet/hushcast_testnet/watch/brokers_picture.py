@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 from hushcast_testnet.layouts import broker_names
 from hushcast_testnet.watch.brokers_lens import KINDS, BrokerWhereabouts, role_of, way
 from hushcast_testnet.watch.diagram import Arrow, Box, Diagram

@@ -18,8 +18,8 @@ from typing import Any
 
 from outcomes import Outcome
 
-from hushcast_protocol.mqtt.codec import encode
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.wire.codec import encode
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,
     ConnAck,

@@ -19,7 +19,8 @@ from hushcast_protocol.http.exchanges import (
 from hushcast_protocol.http.http_request import HttpCredentials
 from hushcast_protocol.http.publication_request import PublicationRequest
 from hushcast_protocol.http.subscription_request import StreamForm, SubscriptionRequest
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.packets import (
     ConnAck,
     Connect,
     Disconnect,
@@ -31,7 +32,6 @@ from hushcast_protocol.mqtt.packets import (
     SubAck,
     Subscribe,
 )
-from hushcast_protocol.mqtt.reason_codes import Reason
 
 NOW = 1_000_000
 

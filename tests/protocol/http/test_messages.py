@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hushcast_protocol.http.ntfy_actions import actions_as_json, read_actions
 from hushcast_protocol.http.ntfy_message import message_event, written
 from hushcast_protocol.http.subscription_request import StreamForm
-from hushcast_protocol.mqtt.packets import Publish
+from hushcast_protocol.mqtt.wire.packets import Publish
 
 NAMES = st.sampled_from(["id", "time", "title", "priority", "tags", "attach", "filename", "actions", "click"])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)

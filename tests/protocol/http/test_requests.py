@@ -15,9 +15,9 @@ from hushcast_protocol.http.publication_request import PublicationRequest
 from hushcast_protocol.http.refusals import HttpRefusal, refusal_of
 from hushcast_protocol.http.routes import route
 from hushcast_protocol.http.subscription_request import SubscriptionRequest
-from hushcast_protocol.mqtt.codec import encode
-from hushcast_protocol.mqtt.packets import V5
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.codec import encode
+from hushcast_protocol.mqtt.wire.packets import V5
 
 NAMES = sorted({name for one in (*OF_PUBLICATIONS, *OF_SUBSCRIPTIONS) for name in one.names})
 OTHERS = ("authorization", "content-type", "last-event-id")

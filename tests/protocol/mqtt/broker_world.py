@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, TypeVar
 
-from hushcast_protocol.mqtt.codec import Decoder, encode
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.interfaces import (
     FullPermissions,
@@ -18,12 +17,14 @@ from hushcast_protocol.mqtt.interfaces import (
     UsageRules,
     has_way,
 )
+from hushcast_protocol.mqtt.kept.mqtt_records import KINDS
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
-from hushcast_protocol.mqtt.mqtt_records import KINDS
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.restored_state import RestoredState
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     ConnAck,
     Connect,
@@ -38,7 +39,6 @@ from hushcast_protocol.mqtt.packets import (
     SubAck,
     Subscribe,
 )
-from hushcast_protocol.mqtt.restored_state import RestoredState
 
 P = TypeVar("P", bound=Packet)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hushcast_protocol.mqtt.access import MAX_REMEMBERED, Access, AccessPermissions, is_level, problem
-from hushcast_protocol.mqtt.topic_filters import covers, is_filter, matches
-from hushcast_protocol.mqtt.topic_names import alone
+from hushcast_protocol.mqtt.topics.access import MAX_REMEMBERED, Access, AccessPermissions, is_level, problem
+from hushcast_protocol.mqtt.topics.topic_filters import covers, is_filter, matches
+from hushcast_protocol.mqtt.topics.topic_names import alone
 
 LEVEL = st.sampled_from(["a", "b", "", "$x"])
 TOPICS = st.lists(LEVEL, min_size=1, max_size=4).map("/".join).filter(bool)

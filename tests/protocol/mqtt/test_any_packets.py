@@ -8,7 +8,7 @@ import pytest
 from broker_world import Client, World
 
 from hushcast_protocol.mqtt.interfaces import FullPermissions
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,
     Disconnect,

@@ -7,7 +7,9 @@ from broker_world import Client, World
 
 from hushcast_protocol.mqtt import ingress
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.topic_names import NamedTopic, alone
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,
     Properties,
@@ -18,8 +20,6 @@ from hushcast_protocol.mqtt.packets import (
     Subscribe,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.topic_names import NamedTopic, alone
 
 
 class Network:
@@ -270,7 +270,7 @@ def test_what_arrives_from_the_network_is_delivered_and_told_once_it_is_safe() -
 
 
 def test_a_will_may_go_to_the_network() -> None:
-    from hushcast_protocol.mqtt.packets import Will
+    from hushcast_protocol.mqtt.wire.packets import Will
 
     network = Network()
     world = World(network)

@@ -17,7 +17,8 @@ from hushcast_protocol.mqtt.limits import (
     MqttLimits,
 )
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,
     Auth,
@@ -37,7 +38,6 @@ from hushcast_protocol.mqtt.packets import (
     UnsubAck,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reason_codes import Reason
 
 
 def connack(client: Client) -> ConnAck:

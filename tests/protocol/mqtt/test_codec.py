@@ -26,9 +26,10 @@ from mqtt_examples import (
 )
 from msgspec.structs import replace
 
-from hushcast_protocol.mqtt.codec import UNIT, Decoder, encode, encode_publish
-from hushcast_protocol.mqtt.fields import text
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.wire.codec import UNIT, Decoder, encode, encode_publish
+from hushcast_protocol.mqtt.wire.fields import text
+from hushcast_protocol.mqtt.wire.packets import (
     NONE,
     V5,
     V311,
@@ -44,7 +45,6 @@ from hushcast_protocol.mqtt.packets import (
     SubAck,
     Subscribe,
 )
-from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
 BOTH = pytest.mark.parametrize("version", [V311, V5])
 EITHER = pytest.mark.parametrize("of_server", [False, True], ids=["client", "server"])

@@ -7,7 +7,8 @@ from broker_world import World
 
 from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.mqtt_session import LAST_ID
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.packets import (
     Packet,
     PingReq,
     PingResp,
@@ -22,7 +23,6 @@ from hushcast_protocol.mqtt.packets import (
     UnsubAck,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reason_codes import Reason
 
 
 @pytest.mark.parametrize("number", [1, 300, LAST_ID])

@@ -8,8 +8,8 @@ import pytest
 from broker_world import Client, World
 
 from hushcast_protocol.mqtt.interfaces import FullPermissions
-from hushcast_protocol.mqtt.packets import V5, V311, ConnAck, PubRec, PubRel, Unsubscribe, Will
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.packets import V5, V311, ConnAck, PubRec, PubRel, Unsubscribe, Will
 
 
 def connack(client: Client) -> ConnAck:

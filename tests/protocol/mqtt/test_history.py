@@ -8,10 +8,10 @@ import pytest
 from broker_world import Client, World
 
 from hushcast_protocol.mqtt.interfaces import FullPermissions
+from hushcast_protocol.mqtt.kept.message_history import is_message_id
 from hushcast_protocol.mqtt.limits import MqttLimits
-from hushcast_protocol.mqtt.message_history import is_message_id
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
-from hushcast_protocol.mqtt.packets import Publish, RequestedSubscription, SubAck, Subscribe
+from hushcast_protocol.mqtt.wire.packets import Publish, RequestedSubscription, SubAck, Subscribe
 
 HOUR = 3_600
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.mqtt.topic_filters import (
+from hushcast_protocol.mqtt.topics.topic_filters import (
     common,
     covers,
     intersects,
@@ -15,8 +15,8 @@ from hushcast_protocol.mqtt.topic_filters import (
     matches,
     normal,
 )
-from hushcast_protocol.mqtt.topic_names import alone
-from hushcast_protocol.mqtt.ways import Ways
+from hushcast_protocol.mqtt.topics.topic_names import alone
+from hushcast_protocol.mqtt.topics.ways import Ways
 
 WAYS = Ways(["home", "e\u0301"], {"z/#": "home", "a/b/#": "home", "caf\u00e9/#": "e\u0301"})
 LEVELS = ["hush", "home", "\u00e9", "e\u0301", "open", "z", "a", "b", "x", "cafe\u0301", "caf\u00e9", ""]

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_tree import FILTERS, TOPICS
 
+from hushcast_protocol.mqtt.kept.retained_messages import RetainedMessages
 from hushcast_protocol.mqtt.limits import MAX_HELD_BACK, MAX_OFFERED, MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
-from hushcast_protocol.mqtt.packets import PubAck, RequestedSubscription, Subscribe
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.retained_messages import RetainedMessages
-from hushcast_protocol.mqtt.topic_filters import matches
+from hushcast_protocol.mqtt.topics.topic_filters import matches
+from hushcast_protocol.mqtt.wire.packets import PubAck, RequestedSubscription, Subscribe
 
 
 @pytest.mark.slow

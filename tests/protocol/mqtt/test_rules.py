@@ -12,7 +12,9 @@ from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.mqtt.interfaces import AddedProperty, Permissions, ResolvedFilter
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.topic_filters import matches, normal
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,
     Properties,
@@ -26,8 +28,6 @@ from hushcast_protocol.mqtt.packets import (
     Unsubscribe,
     Will,
 )
-from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.topic_filters import matches, normal
 
 NOT_FOR, COMMAND = "not for", "!do/"
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hushcast_protocol.mqtt import mqtt_session as session_module
 from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import DAY, MAX_WINDOW, MqttLimits
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,
     ConnAck,
@@ -23,7 +24,6 @@ from hushcast_protocol.mqtt.packets import (
     PubRel,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.reason_codes import Reason
 
 
 def connack(client: Client) -> ConnAck:

@@ -7,8 +7,8 @@ from broker_world import Client, World
 
 from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MAX_LOOKED_AT
-from hushcast_protocol.mqtt.packets import V311, PubAck, Publish, PubRec
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.packets import V311, PubAck, Publish, PubRec
 
 
 def members(world: World, *names: str, qos: int = 1, expiry: int = 0) -> list[Client]:

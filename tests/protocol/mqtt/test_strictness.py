@@ -8,10 +8,11 @@ from __future__ import annotations
 import pytest
 from mqtt_examples import OF_CLIENT, OF_SERVER, VALUES, decode, decoder
 
-from hushcast_protocol.mqtt import properties as table
-from hushcast_protocol.mqtt.codec import Decoder, encode
-from hushcast_protocol.mqtt.fields import variable
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.wire import properties as table
+from hushcast_protocol.mqtt.wire.codec import Decoder, encode
+from hushcast_protocol.mqtt.wire.fields import variable
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,
     Connect,
@@ -20,13 +21,12 @@ from hushcast_protocol.mqtt.packets import (
     RequestedSubscription,
     Subscribe,
 )
-from hushcast_protocol.mqtt.properties import (
+from hushcast_protocol.mqtt.wire.properties import (
     MAX_PROPERTIES,
     MAX_USER_PROPERTIES,
     PacketType,
     write_properties,
 )
-from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 
 MALFORMED, PROTOCOL = Reason.MALFORMED_PACKET, Reason.PROTOCOL_ERROR
 VERSION, ALIAS, QUOTA = Reason.UNSUPPORTED_PROTOCOL_VERSION, Reason.TOPIC_ALIAS_INVALID, Reason.QUOTA_EXCEEDED

@@ -10,7 +10,7 @@ from hypothesis import given
 from mqtt_examples import filters
 from mqtt_examples import topics as names
 
-from hushcast_protocol.mqtt.topic_filters import (
+from hushcast_protocol.mqtt.topics.topic_filters import (
     MAX_TEXT,
     has_control,
     intersects,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushcast_protocol.mqtt.filter_tree import FilterTree
-from hushcast_protocol.mqtt.topic_filters import intersects, matches
+from hushcast_protocol.mqtt.topics.filter_tree import FilterTree
+from hushcast_protocol.mqtt.topics.topic_filters import intersects, matches
 
 LEVEL = st.sampled_from(["", "a", "b", "$SYS", "x y"])
 TOPICS = st.lists(LEVEL, min_size=1, max_size=5).map("/".join).filter(bool)

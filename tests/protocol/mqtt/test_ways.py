@@ -17,10 +17,10 @@ from hushcast_protocol.mqtt.envelope import (
     placed,
     travelling,
 )
-from hushcast_protocol.mqtt.packets import Properties
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
-from hushcast_protocol.mqtt.topic_filters import is_name
-from hushcast_protocol.mqtt.ways import Way, Ways, open_way
+from hushcast_protocol.mqtt.topics.topic_filters import is_name
+from hushcast_protocol.mqtt.topics.ways import Way, Ways, open_way
+from hushcast_protocol.mqtt.wire.packets import Properties
 
 HOME, NEWS = Way("home", False), Way("news", True)
 WAYS = Ways(["home", "garden"], {"zigbee2mqtt/#": "home"})

@@ -8,8 +8,8 @@ import pytest
 from broker_world import Client, World
 
 from hushcast_protocol.mqtt.interfaces import FullPermissions
-from hushcast_protocol.mqtt.packets import V5, V311, Properties, Will
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.wire.packets import V5, V311, Properties, Will
 
 
 def mourner(world: World) -> Client:

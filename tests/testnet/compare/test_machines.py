@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from hushcast_protocol.base.secrets import Seed
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.transports.base import TransportError
 from hushcast_testnet.compare.machine_transport import MachineNetwork

@@ -9,10 +9,10 @@ import trio
 
 from hushcast_brokers.broker.forwarding import BrokerForwarding
 from hushcast_brokers.broker.publications import WORDS
+from hushcast_protocol.base.crypto.hashes import LABEL
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
-from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.frames import MAX_BROKER_FRAME
 from hushcast_protocol.brokers.full.group_action import GroupAction

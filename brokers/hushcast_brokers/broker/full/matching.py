@@ -18,9 +18,9 @@ from hushcast_brokers.broker.matching import DroppedItems, Place
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_brokers.upstream import Upstream
 from hushcast_protocol.base import observations
+from hushcast_protocol.base.crypto.key_agreement import agreement_key
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import AuthenticationError, Refusal
-from hushcast_protocol.base.key_agreement import agreement_key
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.broker_tree import BrokerTree
 from hushcast_protocol.brokers.child_advertisements import ChildAdvertisements

@@ -11,9 +11,9 @@ from hushcast_brokers.client.attachment_records import AttachedSubscription, Att
 from hushcast_brokers.client.clear_client_model import ClearClientModel
 from hushcast_brokers.client.client_model import FilterRequest
 from hushcast_brokers.client.community.membership import Membership
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
 from hushcast_protocol.brokers.clear_words import ShownFilter
 from hushcast_protocol.brokers.community.community_epochs import MemberEpoch
 from hushcast_protocol.brokers.community.sealed_filter import (

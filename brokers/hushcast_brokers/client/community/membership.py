@@ -10,9 +10,9 @@ import trio
 from hushcast_brokers.community.held_charters import HeldCharters
 from hushcast_brokers.tree_request import BrokerContact, ask
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.key_agreement import agreement_public
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
-from hushcast_protocol.base.key_agreement import agreement_public
-from hushcast_protocol.base.links import Link
+from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.community.community_epochs import MemberEpoch
 from hushcast_protocol.brokers.community.sealed_filter import seal_words

@@ -13,9 +13,9 @@ from hushcast_brokers.client.client_model import FilterRequest
 from hushcast_brokers.client.full.openings import Openings
 from hushcast_brokers.held_tree import HeldTree
 from hushcast_protocol.base import ground_truth, observations
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import AgreementKey
 from hushcast_protocol.base.errors import AuthenticationError, Refusal
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.broker_tree import BrokerTree
 from hushcast_protocol.brokers.frames import AnonymityTerms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hushcast_protocol.base.secrets import Randomness, TopicKey
+from hushcast_protocol.base.crypto.secrets import Randomness, TopicKey
 from hushcast_protocol.brokers.full.group_action import GroupAction
 from hushcast_protocol.brokers.full.published_names import published_names
 from hushcast_protocol.content.attributes import Values

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import LABEL
+from hushcast_protocol.base.crypto.secrets import AgreementKey
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.secrets import AgreementKey
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.brokers.full.group_action import GroupAction
 from hushcast_protocol.brokers.full.item_labels import ItemLabel

@@ -12,7 +12,7 @@ import trio
 
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hop_link import IDLE
+from hushcast_protocol.base.link.hop_link import IDLE
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.messages import Message

@@ -1,6 +1,6 @@
 """The links of owners: what waits in a box is pushed over the one that its owner opened last.
 
-There is a machine (`base/hop.py`) for as long as there is a link, which this end never opens; without one all
+While there is a link, which this end never opens, there is a machine (`base/link/hop.py`); without one all
 waits in the spool alone. Those who send to a box are answered as if there were none: what comes is written to
 links a moment later, when it has been answered.
 """
@@ -15,9 +15,9 @@ from hushcast_overlay.relay.boxes.host_word import HostWord
 from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hop import NextHop
-from hushcast_protocol.base.hop_link import LinkState
-from hushcast_protocol.base.hop_values import HopActions, HopRules, ReadBack, SendItems, Settle
+from hushcast_protocol.base.link.hop import NextHop
+from hushcast_protocol.base.link.hop_link import LinkState
+from hushcast_protocol.base.link.hop_values import HopActions, HopRules, ReadBack, SendItems, Settle
 from hushcast_protocol.base.wire import RelayId, Wire
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.overlay.box_frames import MAX_TOP_COPIES, HoldAnswer, MessageCopy, TopCopies

@@ -9,8 +9,8 @@ import trio
 
 from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks
 from hushcast_overlay.relay.lease_store import LeaseStore
+from hushcast_protocol.base.crypto.proof_of_work import NEEDED_FROM
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.proof_of_work import NEEDED_FROM
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, encode
 from hushcast_protocol.content.hops import HOP_SIZE, Hop

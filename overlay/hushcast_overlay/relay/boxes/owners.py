@@ -12,8 +12,8 @@ from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_overlay.relay.strangers import Strangers
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import observations
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWorkCheck
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
-from hushcast_protocol.base.proof_of_work import ProofOfWorkCheck
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.box_frames import (
     Forget,

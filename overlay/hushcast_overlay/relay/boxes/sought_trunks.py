@@ -12,9 +12,9 @@ import msgspec
 
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.relay.boxes.box_ids import BoxIds
+from hushcast_protocol.base.crypto.proof_of_work import NEEDED_FROM
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.proof_of_work import NEEDED_FROM
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Bytes16, Counter, encode
 from hushcast_protocol.overlay.box_frames import MAX_SOUGHT, SoughtTrunk

@@ -9,9 +9,9 @@ import trio
 from hushcast_overlay.relay.cover.cover_means import CoverMeans
 from hushcast_overlay.relay.cover.places import Places, PorterPlace
 from hushcast_overlay.relay.cover.porter_records import MAX_PLACES
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.proof_of_work import inside
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.proof_of_work import inside
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import (

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import DIGEST
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hashes import DIGEST
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, RelayId, encode
 from hushcast_protocol.cover.letters import LETTER

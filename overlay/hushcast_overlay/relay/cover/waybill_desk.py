@@ -10,9 +10,9 @@ import msgspec
 import trio
 
 from hushcast_overlay.relay.cover.cover_means import CoverMeans
+from hushcast_protocol.base.crypto.hashes import LABEL
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWorkCheck, inside
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
-from hushcast_protocol.base.hashes import LABEL
-from hushcast_protocol.base.proof_of_work import ProofOfWorkCheck, inside
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_protocol.cover.cover_frames import (

@@ -9,7 +9,7 @@ from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.routes.cover.covered_messages import CoveredMessages
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import Refusal, UsageError
-from hushcast_protocol.base.manner import Manner
+from hushcast_protocol.base.versions.manner import Manner
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.carriers.carrier import (
     Handover,

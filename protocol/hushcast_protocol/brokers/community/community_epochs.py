@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import EpochKey
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import EpochKey
 from hushcast_protocol.base.wire import PublicKey
 
 MAX_EPOCHS = 4  # of one community that are open at once: all that is asked for is asked for under each

@@ -20,9 +20,9 @@ from nacl.bindings import (
 )
 from nacl.exceptions import CryptoError
 
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import Bytes16, PublicKey, Wire, decoder, encode
 from hushcast_protocol.brokers.clear_words import ShownFilter
 from hushcast_protocol.brokers.community.community_epochs import MemberEpoch

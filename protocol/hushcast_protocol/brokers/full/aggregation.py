@@ -16,10 +16,10 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.key_agreement import shared_secret
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.base.errors import AuthenticationError, Refusal
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.key_agreement import shared_secret
-from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import Bytes32, Counter, PublicKey, Wire
 from hushcast_protocol.brokers.full.group_action import KEY_SEED, GroupAction
 from hushcast_protocol.brokers.full.layer_keys import Keyring, LayerKeys

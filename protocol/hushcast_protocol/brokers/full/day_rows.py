@@ -13,8 +13,8 @@ from collections.abc import Generator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_protocol.brokers.full.comparable_item import ComparableItem
 from hushcast_protocol.brokers.full.layer_keys import Keyring, LayerKeys

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from hushcast_protocol.base.crypto.group import Scalar, hashed, multiplied, received_scalar
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.group import Scalar, hashed, multiplied, received_scalar
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Secret
 
 ELEMENT = 32  # bytes of an element, and of a key
 KEY_SEED = 64  # uniform bytes that a key is made of

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.base.errors import AuthenticationError, Refusal
-from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.full.day_rows import ItemOrigin
 from hushcast_protocol.brokers.full.group_action import GroupAction

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from hushcast_protocol.base.crypto.hashes import LABEL
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.hashes import LABEL
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.full.rows import Rows
 from hushcast_protocol.content.messages import MAX_TOKENS

@@ -6,10 +6,10 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hushcast_protocol.base.crypto.hashes import DIGEST, Domain, digest
+from hushcast_protocol.base.crypto.key_agreement import shared_secret
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Secret
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.hashes import DIGEST, Domain, digest
-from hushcast_protocol.base.key_agreement import shared_secret
-from hushcast_protocol.base.secrets import AgreementKey, Secret
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.full.group_action import KEY_SEED, GroupAction
 from hushcast_protocol.brokers.full.layers import AnyLayer, Layer, NumberedLayer

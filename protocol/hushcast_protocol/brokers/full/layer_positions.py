@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.base.key_agreement import agreement_public
+from hushcast_protocol.base.crypto.key_agreement import agreement_public
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.broker_tree import BrokerTree
 

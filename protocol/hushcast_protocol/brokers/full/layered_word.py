@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire, decoder, encode
 from hushcast_protocol.brokers.full.layers import MAX_LAYERS, AnyLayer
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import msgspec
 from nacl.bindings import crypto_aead_xchacha20poly1305_ietf_encrypt as seal
 
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Secret
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.brokers.full.group_action import GroupAction
 from hushcast_protocol.brokers.full.item_labels import ItemLabel
 from hushcast_protocol.content.messages import NONCE, Message, message_id

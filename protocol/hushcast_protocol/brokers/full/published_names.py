@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 from hushcast_protocol.brokers.full.group_action import GroupAction
 
 

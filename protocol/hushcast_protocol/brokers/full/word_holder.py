@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from hushcast_protocol.base.crypto.secrets import Secret
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.secrets import Secret
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.full.item_labels import ItemLabel, read_labels
 from hushcast_protocol.brokers.full.layer_keys import Keyring

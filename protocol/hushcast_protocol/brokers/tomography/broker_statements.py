@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Set
 from dataclasses import dataclass, field
 
-from hushcast_protocol.base.secrets import Randomness, Seed
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.brokers.clear_words import from_outside
 from hushcast_protocol.brokers.filters import Filter
 from hushcast_protocol.brokers.tomography.largest_k import LEAST_K

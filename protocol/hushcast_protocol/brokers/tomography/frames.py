@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hushcast_protocol.base.proof_of_work import MAX_DIFFICULTY, ProofOfWork
-from hushcast_protocol.base.signatures import Signed
+from hushcast_protocol.base.crypto.proof_of_work import MAX_DIFFICULTY, ProofOfWork
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.wire import Counter, Wire, decoder
 from hushcast_protocol.brokers.broker_tree import MAX_TREE
 from hushcast_protocol.brokers.frames import NewTree

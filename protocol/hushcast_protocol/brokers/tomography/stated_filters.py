@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from functools import partial
 
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.anonymity_levels import Levels
 from hushcast_protocol.brokers.broker_tree import BrokerTree

@@ -13,9 +13,9 @@ from typing import Annotated
 
 import msgspec
 
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.errors import AuthenticationError, PeerError
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, Signed, check, sign
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, Wire, decoder
 from hushcast_protocol.brokers.clear_words import ShownFilter
 

@@ -9,8 +9,8 @@ asked about is bounded for all who ask together, as nobody can tell them apart.
 from __future__ import annotations
 
 from hushcast_protocol.base.buckets import TokenBucket
+from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.hashes import Domain, digest
 from hushcast_protocol.brokers.anonymity_conditions import LEAST_CROWD, AnonymityCondition
 from hushcast_protocol.brokers.tomography.questions import TomographyQuestion
 from hushcast_protocol.brokers.tomography.stated_filters import StatedFilters

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, Refusal
-from hushcast_protocol.base.secrets import Seed
-from hushcast_protocol.base.signatures import Signed
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.brokers.broker_tree import BrokerTree
 from hushcast_protocol.brokers.clear_words import outside

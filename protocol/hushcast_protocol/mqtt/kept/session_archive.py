@@ -10,9 +10,8 @@ from collections.abc import Iterable
 
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.base.shares import User
-from hushcast_protocol.mqtt.ledger import Ledger
-from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
-from hushcast_protocol.mqtt.mqtt_records import (
+from hushcast_protocol.mqtt.kept.ledger import Ledger
+from hushcast_protocol.mqtt.kept.mqtt_records import (
     DELAYED,
     HISTORY,
     INCOMING,
@@ -34,8 +33,9 @@ from hushcast_protocol.mqtt.mqtt_records import (
     encode,
     key_of,
 )
+from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession, PendingMessage
-from hushcast_protocol.mqtt.packets import RequestedSubscription
+from hushcast_protocol.mqtt.wire.packets import RequestedSubscription
 
 
 class SessionArchive:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sized
 
-from hushcast_protocol.mqtt import topic_filters
-from hushcast_protocol.mqtt.fields import Reader, cut_short, malformed, text_of
 from hushcast_protocol.mqtt.limits import MAX_ASKED
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import SUBSCRIPTION_FAILED, PacketError, Reason
+from hushcast_protocol.mqtt.topics import topic_filters
+from hushcast_protocol.mqtt.wire.fields import Reader, cut_short, malformed, text_of
+from hushcast_protocol.mqtt.wire.packets import (
     NONE,
     V5,
     V311,
@@ -35,8 +36,7 @@ from hushcast_protocol.mqtt.packets import (
     Unsubscribe,
     Will,
 )
-from hushcast_protocol.mqtt.properties import PacketType, read_properties
-from hushcast_protocol.mqtt.reason_codes import SUBSCRIPTION_FAILED, PacketError, Reason
+from hushcast_protocol.mqtt.wire.properties import PacketType, read_properties
 
 Decode = Callable[[Reader, int, bool], Packet]
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from hushcast_protocol.mqtt.reason_codes import Reason
-from hushcast_protocol.mqtt.topic_filters import common, covers, intersects, matches, normal
-from hushcast_protocol.mqtt.topic_names import MAX_REMEMBERED, NamedTopic
+from hushcast_protocol.mqtt.topics.topic_filters import common, covers, intersects, matches, normal
+from hushcast_protocol.mqtt.topics.topic_names import MAX_REMEMBERED, NamedTopic
 
 FIRST, OPEN = "hush", "open"
 OWN = f"{FIRST}/"

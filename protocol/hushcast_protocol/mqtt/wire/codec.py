@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from sys import maxsize
 
-from hushcast_protocol.mqtt.decoding import DECODE, publish
-from hushcast_protocol.mqtt.encoding import encode, encode_puback, encode_publish
-from hushcast_protocol.mqtt.fields import Reader, malformed
-from hushcast_protocol.mqtt.packets import NONE, V5, Connect, Packet, PingReq, PubAck
-from hushcast_protocol.mqtt.properties import PacketType
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.wire.decoding import DECODE, publish
+from hushcast_protocol.mqtt.wire.encoding import encode, encode_puback, encode_publish
+from hushcast_protocol.mqtt.wire.fields import Reader, malformed
+from hushcast_protocol.mqtt.wire.packets import NONE, V5, Connect, Packet, PingReq, PubAck
+from hushcast_protocol.mqtt.wire.properties import PacketType
 
 __all__ = ["Decoder", "encode", "encode_puback", "encode_publish"]
 

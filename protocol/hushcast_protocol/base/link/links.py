@@ -24,16 +24,16 @@ from hmac import compare_digest
 from nacl.bindings import crypto_scalarmult, crypto_scalarmult_base
 from nacl.exceptions import CryptoError
 
-from hushcast_protocol.base import wires
-from hushcast_protocol.base.aead import TAG
+from hushcast_protocol.base.crypto.aead import TAG
+from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness, Seed
+from hushcast_protocol.base.crypto.signatures import SignaturePurpose, check, signature
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
-from hushcast_protocol.base.hashes import LABEL, Domain, digest
-from hushcast_protocol.base.link_records import LENGTH, RecordCipher, frames_of
+from hushcast_protocol.base.link.link_records import LENGTH, RecordCipher, frames_of
 from hushcast_protocol.base.roster import RosterView
-from hushcast_protocol.base.secrets import Randomness, Seed
-from hushcast_protocol.base.signatures import SignaturePurpose, check, signature
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.wires import LASTING, WireRange
 from hushcast_protocol.base.wire import Bytes64, PublicKey, Wire, decoder, encode
-from hushcast_protocol.base.wires import LASTING, WireRange
 
 MAGIC = b"hushcast-link/3\n"
 _ANY_MAGIC = b"hushcast-link/"

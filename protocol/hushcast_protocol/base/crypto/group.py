@@ -22,9 +22,9 @@ from nacl.bindings import (
 )
 from nacl.exceptions import CryptoError
 
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness, Secret
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Randomness, Secret
 from hushcast_protocol.base.wire import Bytes32
 
 Point = Bytes32

@@ -60,9 +60,9 @@ from collections.abc import Iterable, Sequence
 from typing import Generic
 
 from hushcast_protocol.base.backoff import Backoff
-from hushcast_protocol.base.hop_backlog import SpoolBacklog
-from hushcast_protocol.base.hop_link import MAX_UNACKNOWLEDGED, ItemT
-from hushcast_protocol.base.hop_values import (
+from hushcast_protocol.base.link.hop_backlog import SpoolBacklog
+from hushcast_protocol.base.link.hop_link import MAX_UNACKNOWLEDGED, ItemT
+from hushcast_protocol.base.link.hop_values import (
     BacklogState,
     Close,
     DialState,

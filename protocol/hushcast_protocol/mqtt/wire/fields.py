@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hushcast_protocol.mqtt import topic_filters
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
-from hushcast_protocol.mqtt.topic_filters import MAX_TEXT
+from hushcast_protocol.mqtt.topics import topic_filters
+from hushcast_protocol.mqtt.topics.topic_filters import MAX_TEXT
 
 MAX_VARIABLE = 268_435_455  # the largest variable byte integer, of four bytes
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 from nacl.exceptions import BadSignatureError, CryptoError
 from nacl.signing import VerifyKey
 
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.secrets import Seed
 from hushcast_protocol.base.wire import Bytes64, PublicKey, Wire, encode
 
 T = TypeVar("T")

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from hushcast_protocol.base import wires
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY, Calendar
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding, bad, warning
-from hushcast_protocol.base.manner import Manner
-from hushcast_protocol.base.translations import Translation
+from hushcast_protocol.base.versions import wires
+from hushcast_protocol.base.versions.manner import Manner
+from hushcast_protocol.base.versions.translations import Translation
+from hushcast_protocol.base.versions.wires import NETWORK, OtherWire, WireNumber, WireRange
 from hushcast_protocol.base.wire import Counter, Lasting
-from hushcast_protocol.base.wires import NETWORK, OtherWire, WireNumber, WireRange
 
 
 @dataclass(frozen=True, slots=True)

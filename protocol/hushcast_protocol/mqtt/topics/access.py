@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hushcast_protocol.mqtt.topic_filters import covers, intersects, is_filter, normal, split_share
-from hushcast_protocol.mqtt.topic_names import NamedTopic
+from hushcast_protocol.mqtt.topics.topic_filters import covers, intersects, is_filter, normal, split_share
+from hushcast_protocol.mqtt.topics.topic_names import NamedTopic
 
 USER, CLIENT = "%u", "%c"
 MAX_REMEMBERED = 256  # answers about topics that are remembered: a client writes to few, again and again

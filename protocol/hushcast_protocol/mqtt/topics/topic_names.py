@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from hushcast_protocol.mqtt.topic_filters import normal
+from hushcast_protocol.mqtt.topics.topic_filters import normal
 
 MAX_REMEMBERED = 1_000  # topics whose names are remembered; some 4 kB each at worst
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from hushcast_protocol.base.shares import Shares
+from hushcast_protocol.mqtt.kept.session_archive import SessionArchive
 from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
-from hushcast_protocol.mqtt.session_archive import SessionArchive
 
 PREFIX = "$delayed/"
 AGAIN = 60.0  # seconds after which a message is published again that the network had no room for

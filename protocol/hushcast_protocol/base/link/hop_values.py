@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from hushcast_protocol.base.hop_link import ItemT, LinkState
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
+from hushcast_protocol.base.link.hop_link import ItemT, LinkState
 
 LinkT = TypeVar("LinkT", bound=LinkState[Any])
 

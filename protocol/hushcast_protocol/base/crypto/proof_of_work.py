@@ -18,8 +18,8 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.hashes import Domain, digest
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.wire import Counter, RelayId, Wire
 
 MAX_DIFFICULTY = 19  # bits; half a million tries: two origins cost a publication half a second to one

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from nacl.exceptions import CryptoError
 
-from hushcast_protocol.base.aead import TAG, seal, unseal
+from hushcast_protocol.base.crypto.aead import TAG, seal, unseal
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 
 LENGTH = struct.Struct(">I")

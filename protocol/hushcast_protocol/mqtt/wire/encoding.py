@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hushcast_protocol.mqtt import fields
-from hushcast_protocol.mqtt.fields import two
-from hushcast_protocol.mqtt.packets import (
+from hushcast_protocol.mqtt.reason_codes import SUBSCRIPTION_FAILED
+from hushcast_protocol.mqtt.wire import fields
+from hushcast_protocol.mqtt.wire.fields import two
+from hushcast_protocol.mqtt.wire.packets import (
     V5,
     Auth,
     ConnAck,
@@ -27,8 +28,7 @@ from hushcast_protocol.mqtt.packets import (
     UnsubAck,
     Unsubscribe,
 )
-from hushcast_protocol.mqtt.properties import write_properties
-from hushcast_protocol.mqtt.reason_codes import SUBSCRIPTION_FAILED
+from hushcast_protocol.mqtt.wire.properties import write_properties
 
 PINGREQ, PINGRESP = b"\xc0\x00", b"\xd0\x00"
 

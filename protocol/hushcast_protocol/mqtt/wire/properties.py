@@ -10,10 +10,11 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple, cast
 
-from hushcast_protocol.mqtt import fields, topic_filters
-from hushcast_protocol.mqtt.fields import Reader, malformed
-from hushcast_protocol.mqtt.packets import NONE, Properties
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.topics import topic_filters
+from hushcast_protocol.mqtt.wire import fields
+from hushcast_protocol.mqtt.wire.fields import Reader, malformed
+from hushcast_protocol.mqtt.wire.packets import NONE, Properties
 
 MAX_USER_PROPERTIES = 64  # in a block: real clients send a handful, and each is kept with its message
 MAX_PROPERTIES = 8_192  # bytes of a block: they are kept in memory beside every payload

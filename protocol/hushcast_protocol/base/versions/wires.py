@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.base.errors import PeerError
-from hushcast_protocol.base.translations import UNCHANGED, Translation
+from hushcast_protocol.base.versions.translations import UNCHANGED, Translation
 from hushcast_protocol.base.wire import Wire
 
 WireNumber = Annotated[int, msgspec.Meta(ge=1, lt=2**16)]
@@ -85,7 +85,7 @@ class WireTable:
         return of.up(data)
 
 
-WIRES = WireTable({1: "hushcast_protocol.base.translations:UNCHANGED"})
+WIRES = WireTable({1: "hushcast_protocol.base.versions.translations:UNCHANGED"})
 """All that this program speaks. A change of anything that links carry makes another wire."""
 
 

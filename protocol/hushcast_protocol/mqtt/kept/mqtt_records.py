@@ -25,7 +25,7 @@ from hushcast_protocol.mqtt.limits import (
     MAX_SESSIONS,
 )
 from hushcast_protocol.mqtt.mqtt_session import DeliveryState
-from hushcast_protocol.mqtt.packets import Properties, RequestedSubscription, Will
+from hushcast_protocol.mqtt.wire.packets import Properties, RequestedSubscription, Will
 
 SESSION = RecordKind(
     "mqtt-session",

@@ -13,8 +13,8 @@ from nacl.bindings import (
 )
 from nacl.exceptions import RuntimeError as SodiumError
 
+from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.secrets import AgreementKey, Seed
 
 
 def agreement_key(seed: Seed) -> AgreementKey:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Generic
 
-from hushcast_protocol.base.hop_link import ItemT
-from hushcast_protocol.base.hop_values import BacklogState, ReadBack
+from hushcast_protocol.base.link.hop_link import ItemT
+from hushcast_protocol.base.link.hop_values import BacklogState, ReadBack
 
 
 class SpoolBacklog(Generic[ItemT]):

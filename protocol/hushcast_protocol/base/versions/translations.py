@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.manner import NEWEST, Manner
+from hushcast_protocol.base.versions.manner import NEWEST, Manner
 from hushcast_protocol.base.wire import Wire, decoder, encode
 
 Translate = Callable[[Any], Wire | None]

@@ -8,8 +8,8 @@ from nacl.bindings import crypto_box_easy, crypto_box_SECRETKEYBYTES, crypto_sca
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, SealedBox
 
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import AuthenticationError
-from hushcast_protocol.base.secrets import Randomness
 from hushcast_protocol.base.wire import Bytes32
 
 SEALED_BOX = 32 + 16  # bytes that a box has besides: its one-time key, and a tag

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
-from hushcast_protocol.base.secrets import Randomness
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.shares import Shares, User
+from hushcast_protocol.mqtt.kept.retained_messages import FoundMessages
+from hushcast_protocol.mqtt.kept.session_archive import SessionArchive
 from hushcast_protocol.mqtt.limits import MAX_PLANS, PIECE
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
-from hushcast_protocol.mqtt.packets import Properties
-from hushcast_protocol.mqtt.retained_messages import FoundMessages
-from hushcast_protocol.mqtt.session_archive import SessionArchive
-from hushcast_protocol.mqtt.topic_filters import matches, normal
+from hushcast_protocol.mqtt.topics.topic_filters import matches, normal
+from hushcast_protocol.mqtt.wire.packets import Properties
 
 ID, TIME, SINCE = "id", "time", "since"  # user properties
 ALL, LATEST = "all", "latest"  # values of `since`, beside an id and a Unix time

@@ -1,0 +1,1 @@
+"""Hashes, keys, seals and proofs of work."""

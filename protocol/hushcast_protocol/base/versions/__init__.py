@@ -1,0 +1,1 @@
+"""Wires: what differs between releases, and how each is spoken."""

@@ -1,0 +1,1 @@
+"""What a broker keeps of messages and sessions, and how it is written down."""

@@ -1,0 +1,1 @@
+"""MQTT's packets, to bytes and back."""
