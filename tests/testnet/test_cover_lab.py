@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hushcast_protocol.content.parts import MAX_PARTS
 from hushcast_testnet.cover.colluding_relays import (
     CollusionScene,
     fresh_chains,
@@ -117,6 +118,11 @@ def test_a_porter_that_loses_a_fifth_of_the_rounds_is_left_before_it_names_an_au
 def test_who_publishes_a_hundred_messages_a_day_is_named_by_a_porter_now_and_then() -> None:
     """Loops tell nothing more of such a daemon, and each round that is judged has a message in it."""
     assert 0 < losing_outcome(1000, 0.2, 100, 100).named < 0.25
+
+
+def test_a_message_of_64_kib_is_seen_as_often_as_it_has_parts() -> None:
+    assert 0 < losing_outcome(1000, 0.4, 1, 40, parts=MAX_PARTS).named < 0.5
+    assert losing_outcome(1000, 0.4, 1, 40, parts=17).named == 0, "16 KiB"
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from hushcast_protocol.content.parts import MAX_PARTS
 from hushcast_testnet.cover.colluding_relays import (
     CollusionScene,
     fresh_chains,
@@ -30,6 +31,7 @@ _LOSSES = (
     *((0.04, 12), (0.059, 4), (0.059, 12), (0.08, 12)),
     *((0.2, 4), (0.2, 12), (0.2, 100), (0.4, 12), (0.6, 12), (0.9, 12)),
 )
+_LOST_LARGE = 0.4  # share of rounds, for messages in as many parts as one may have
 _WIDTH = 4  # thirds that a porter probes
 
 
@@ -124,6 +126,9 @@ def _losing(scene: CollusionScene) -> Iterator[CoverFigure]:
     for how in PorterLoss:
         if how != PorterLoss.LOSES:
             yield _losing_of(scene, 0.2, 12, how)
+    large = losing_outcome(scene.users, _LOST_LARGE, 1, scene.draws, seed=scene.seed, parts=MAX_PARTS)
+    name = f"authors of 64 KiB a day named by a porter that loses {_LOST_LARGE:.1%} of rounds"
+    yield CoverFigure(f"{name}, by {large.needed} rounds", large.named, 0, _NAMED_BY_LOSSES)
     drawn = pairs_drawn(scene.seed)
     yield CoverFigure("pairs drawn for a porter that loses all letters, in a year", drawn, 1, 2)
 

@@ -67,11 +67,15 @@ def losing_outcome(
     trials: int,
     how: PorterLoss = PorterLoss.LOSES,
     seed: int = 1,
+    parts: int = 1,
 ) -> LosingOutcome:
-    """Return what a porter finds out of authors who publish so many messages a day, none of them held."""
+    """Return what a porter finds out of authors who publish so many messages a day, of so many parts each.
+
+    None of them is held.
+    """
     needed = messages_needed(users, lost)
     chance = random.Random(seed)  # noqa: S311 - a simulation, no secrets
-    played = [_Author(lost, messages_a_day, how, chance).play(needed) for _ in range(trials)]
+    played = [_Author(lost, messages_a_day, parts, how, chance).play(needed) for _ in range(trials)]
     named = sum(heard >= needed for heard, _ in played) / trials
     heard, rounds = (sum(one) / trials for one in zip(*played, strict=True))
     return LosingOutcome(needed, named, heard, rounds / _RULES.rounds_in(1))
@@ -80,10 +84,13 @@ def losing_outcome(
 class _Author:
     """A daemon's own rounds and judge, and the porter's part, the second's and the third's as far as told."""
 
-    def __init__(self, lost: float, messages_a_day: int, how: PorterLoss, chance: random.Random) -> None:
+    def __init__(
+        self, lost: float, messages_a_day: int, parts: int, how: PorterLoss, chance: random.Random
+    ) -> None:
         self._rounds = LetterRounds(_RULES, chance.randbytes)
         self._lost = lost
         self._every = _RULES.rounds_in(1) / messages_a_day
+        self._parts = parts
         self._how = how
         self._chance = chance
         self._drawn: dict[int, bool] = {}
@@ -95,7 +102,8 @@ class _Author:
         heard = now = 0
         while heard < needed and not self._rounds.judge.is_alarmed:
             while self._published * self._every <= now:
-                self._rounds.publish(b"%d" % self._published, now, is_held=False)
+                for part in range(self._parts):
+                    self._rounds.publish(b"%d %d" % (self._published, part), now, is_held=False)
                 self._published += 1
             is_away = self._how == PorterLoss.IS_AWAY and self._is_drawn(now)
             if not is_away:
