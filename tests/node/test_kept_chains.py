@@ -17,6 +17,7 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network, Relay, Roster
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverLoss
 from hushcast_protocol.cover.network_cover import network_cover
+from hushcast_protocol.cover.porter_queue import SERVED_DAYS
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
@@ -64,7 +65,7 @@ async def test_a_chain_is_on_disk_and_the_same_after_a_restart() -> None:
     world = World()
     kept = await world.chain()
     assert await world.follow(kept)
-    kept.note_placed(500, 480)
+    kept.note_placed(500, 480, network_cover(world.roster).rules)
     kept.note_handed_in(481)
     again = await world.chain()
     assert not await world.follow(again)
@@ -89,7 +90,7 @@ async def test_a_porter_is_left_after_a_day_away_and_a_month_and_one_never_there
     assert await world.follow(kept), "it never had the daemon"
     second, place, waybill = kept.held.chain.porter, kept.held.place, kept.held.waybill
     assert second != first
-    kept.note_placed(500, 480)
+    kept.note_placed(500, 480, network_cover(world.roster).rules)
     kept.note_away()
     world.now += PORTER_AWAY
     assert not await world.follow(kept)
@@ -113,7 +114,7 @@ async def test_a_pair_that_left_is_changed_after_a_month_and_until_then_there_is
     world = World()
     kept = await world.chain()
     await world.follow(kept)
-    kept.note_placed(500, 480)
+    kept.note_placed(500, 480, network_cover(world.roster).rules)
     before = kept.held.chain
     world.without(before.third)
     with pytest.raises(Refusal, match="its second or third is not listed"):
@@ -131,7 +132,7 @@ async def test_for_a_loss_the_porter_is_left_at_once_then_the_pair_and_a_restart
     world = World()
     kept = await world.chain()
     await world.follow(kept)
-    kept.note_placed(500, 480)
+    kept.note_placed(500, 480, network_cover(world.roster).rules)
     kept.losses.score = 8.5
     kept.losses.under_way[b"a number"] = 483
     kept.losses.rounds[482] = (1, 2)
@@ -144,7 +145,7 @@ async def test_for_a_loss_the_porter_is_left_at_once_then_the_pair_and_a_restart
     assert await world.follow(kept, CoverLoss.LETTERS)
     assert kept.held.chain.porter != before.porter
     assert (kept.losses.score, kept.losses.under_way) == (0.0, {}), "another chain"
-    kept.note_placed(500, 480)
+    kept.note_placed(500, 480, network_cover(world.roster).rules)
     world.now += 86_400
     kept = await world.chain()
     other = kept.held.chain
@@ -174,3 +175,21 @@ async def test_a_damaged_chain_is_set_aside() -> None:
     kept = await world.chain()
     assert kept.begins is None
     assert await world.store.scan("damaged")  # type: ignore[arg-type]
+
+
+async def test_a_porter_that_puts_letters_off_again_is_held_to_what_it_said_before() -> (
+    None
+):
+    world = World()
+    rules = network_cover(world.roster).rules
+    kept = await world.chain()
+    await world.follow(kept)
+    kept.note_placed(500, 480, rules)
+    kept.note_placed(490, 481, rules)
+    assert kept.begins == 490, "none passed yet"
+    kept.note_handed_in(490)
+    kept.note_placed(600, 491, rules)
+    assert kept.begins == 490
+    back = 491 + rules.rounds_in(SERVED_DAYS)
+    kept.note_placed(back + 100, back, rules)
+    assert kept.begins == back + 100

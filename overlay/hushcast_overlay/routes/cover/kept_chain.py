@@ -16,6 +16,7 @@ from hushcast_protocol.cover.letter_contents import NUMBER
 from hushcast_protocol.cover.letters import LetterRelays
 from hushcast_protocol.cover.loss_judge import LossRecord
 from hushcast_protocol.cover.network_cover import NetworkCover
+from hushcast_protocol.cover.porter_queue import SERVED_DAYS
 from hushcast_protocol.cover.waybills import WAYBILL, Waybill, WaybillKey
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
@@ -220,9 +221,16 @@ class KeptChain:
         """Tell whether the porter passes the letters of a round."""
         return self.held.begins is not None and number >= self.held.begins
 
-    def note_placed(self, begins: int, number: int) -> None:
-        """Take notice that the porter has the daemon, whose next round has this number."""
+    def note_placed(self, begins: int, number: int, rules: CoverRules) -> None:
+        """Take notice that the porter has the daemon, whose next round has this number.
+
+        One that passed letters does so until the daemon was away for days. If it puts them off before, it
+        loses those of the rounds between, and is judged for it.
+        """
         held = self.held
+        is_served = number - held.handed_in <= rules.rounds_in(SERVED_DAYS)
+        if is_served and self.is_passed(number):
+            return
         if held.begins is None:
             held.since = number
             if not held.chain.porter_since:
