@@ -88,7 +88,13 @@ def call_at() -> CallAt | None:
 def sleep_by_calls(clock: trio.testing.MockClock) -> Iterator[ClockCalls]:
     """Have `trio.sleep` wait for a call while a run has this clock: simulated days are mostly sleep."""
     before, calls = trio.sleep, _calls_of(clock)
-    trio.sleep = calls.sleep
+
+    async def sleep(seconds: float) -> None:
+        # Another run of this process, in another thread, has a clock of its own.
+        is_ours = trio.lowlevel.current_clock() is clock
+        await (calls.sleep(seconds) if is_ours else before(seconds))
+
+    trio.sleep = sleep
     try:
         yield calls
     finally:
