@@ -142,8 +142,8 @@ async def test_records_that_know_no_width_are_read_as_of_none() -> None:
             await publisher.daemon.service.publish(ONE, Content(b"waits"))
         assert len(publisher.daemon.service.outbox()) == 1
         # What came later than the width stands behind it: the relays that stood at the top before, and what
-        # seals a publication anew, with its id.
-        for node, kind, later in ((reader, "installation", 2), (publisher, "outbox-state", 3)):
+        # seals a publication anew, with its id, and what cuts it into parts.
+        for node, kind, later in ((reader, "installation", 2), (publisher, "outbox-state", 4)):
             await node.stop()
             records = await node.store.scan(kind)
             assert records

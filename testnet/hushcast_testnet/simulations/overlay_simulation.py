@@ -28,7 +28,7 @@ from hushcast_runtime.wording import counted
 from hushcast_testnet.inventory import CarrierName
 from hushcast_testnet.simulations.broker_simulation import BrokersSimulation
 from hushcast_testnet.simulations.central_simulation import CentralSimulation
-from hushcast_testnet.simulations.clock_calls import sleep_by_calls
+from hushcast_testnet.simulations.clock_calls import ClockCalls
 from hushcast_testnet.simulations.faults import keep_churning, kill_at_once, make_droppers
 from hushcast_testnet.simulations.overlay_costs import costs_of
 from hushcast_testnet.simulations.overlay_members import OverlayMember, OverlayWorld
@@ -49,8 +49,10 @@ def simulate(scenario: Scenario, progress: Callable[[str], None] = lambda text: 
     internals._ALLOW_DETERMINISTIC_SCHEDULING = True
     began, worked = time.perf_counter(), time.process_time()
     clock = trio.testing.MockClock(autojump_threshold=0)
-    with rare_collections(), sleep_by_calls(clock) as calls:
-        result = trio.run(_MADE[scenario.carrier](scenario, progress, calls.call_at).run, clock=clock)
+    with rare_collections():
+        result = trio.run(
+            _MADE[scenario.carrier](scenario, progress, ClockCalls(clock).call_at).run, clock=clock
+        )
     return replace(
         result,
         seconds=round(time.perf_counter() - began, 3),
