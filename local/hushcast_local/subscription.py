@@ -150,12 +150,15 @@ class LocalSubscription:
         # reported: it came before others subscribed, and shows that this subscription asked for it.
         if not self.beginning.may_be_past(message.day):
             self.recent.received(message, self._env.now(), content.values)
+        self._show(message, content)
+
+    def _show(self, message: Message, content: Content) -> None:
+        """Show applications a message that was opened, if it is what is wanted, and was not shown before."""
         if not self.interest.predicate.matches(content.values):
             if self.inbox.pass_over(message.id, message.day):
                 self._counters.add("messages_excess")
-            return
-        if self.inbox.put(message.id, message.day, content, self.beginning.past_day(message.day)):
-            self._tracer.tell(ground_truth.Delivered(topic.name, message.id))
+        elif self.inbox.put(message.id, message.day, content, self.beginning.past_day(message.day)):
+            self._tracer.tell(ground_truth.Delivered(self.interest.topic.name, message.id))
 
     async def _take_part(self, message: Message, content: Content) -> None:
         """Take a part; with the last one the whole comes, and what it is judged by is the whole's.
@@ -188,12 +191,7 @@ class LocalSubscription:
         except (AuthenticationError, DecodeError):
             self._counters.add("messages_not_ours")
             return
-        if not self.interest.predicate.matches(found.values):
-            if self.inbox.pass_over(whole.id, whole.day):
-                self._counters.add("messages_excess")
-            return
-        if self.inbox.put(whole.id, whole.day, found, self.beginning.past_day(whole.day)):
-            self._tracer.tell(ground_truth.Delivered(topic.name, whole.id))
+        self._show(whole, found)
 
     def _take_report(self, content: Content) -> None:
         """Find messages that the sender of a probe received and this subscription did not."""

@@ -210,8 +210,7 @@ class CoverRounds:
             self._chain.note_away()
             await self._link.close()
             raise Refusal("the porter does not answer" if begins is None else "the porter puts letters off")
-        self._chain.note_placed(begins, number, self._rules)
-        self._messages.begin_at(self._chain.held.begins or begins)
+        self._messages.begin_at(self._chain.note_placed(begins, number, self._rules))
         nursery.start_soon(self._link.listen, self._take)
 
     async def _hand_in(self, number: int, prepared: Prepared) -> None:

@@ -221,21 +221,22 @@ class KeptChain:
         """Tell whether the porter passes the letters of a round."""
         return self.held.begins is not None and number >= self.held.begins
 
-    def note_placed(self, begins: int, number: int, rules: CoverRules) -> None:
+    def note_placed(self, begins: int, number: int, rules: CoverRules) -> int:
         """Take notice that the porter has the daemon, whose next round has this number.
 
-        One that passed letters does so until the daemon was away for days. If it puts them off before, it
-        loses those of the rounds between, and is judged for it.
+        Returns the first round whose letters it passes. One that passed letters has said so before, and is
+        held to it until the daemon was away for days: if it puts letters off, it loses those of the rounds
+        between, and is judged for it.
         """
         held = self.held
-        is_served = number - held.handed_in <= rules.rounds_in(SERVED_DAYS)
-        if is_served and self.is_passed(number):
-            return
+        if held.begins is not None and held.begins <= number <= held.handed_in + rules.rounds_in(SERVED_DAYS):
+            return held.begins
         if held.begins is None:
             held.since = number
             if not held.chain.porter_since:
                 held.chain = replace(held.chain, porter_since=self._env.now())
         held.begins = begins
+        return begins
 
     def note_read(self, number: int) -> None:
         """Take notice of the blocks of a round, and of a porter that is there."""
