@@ -177,9 +177,7 @@ async def test_a_damaged_chain_is_set_aside() -> None:
     assert await world.store.scan("damaged")  # type: ignore[arg-type]
 
 
-async def test_a_porter_that_puts_letters_off_again_is_held_to_what_it_said_before() -> (
-    None
-):
+async def test_a_porter_that_puts_letters_off_again_is_held_to_what_it_said_before() -> None:
     world = World()
     rules = network_cover(world.roster).rules
     kept = await world.chain()
