@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import trio
 
-from benchmarks.memory import BEGIN, NETWORK, Daemons, described
+from benchmarks.relay.memory import BEGIN, NETWORK, Daemons, described
 from hushcast_directory.client.pinned_directories import RosterChecks
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.shards.shard_reader import ShardReader

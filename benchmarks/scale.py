@@ -20,8 +20,8 @@ import trio
 import trio.testing
 
 from benchmarks.cut_daemons import CutDaemons
-from benchmarks.memory import Daemons
 from benchmarks.processes import resident
+from benchmarks.relay.memory import Daemons
 from hushcast_local.service import InboxFeed
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.shard_count import MIN_SHARD_SIZE, SHARD_SIZE, bits_for

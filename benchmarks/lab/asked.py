@@ -75,7 +75,9 @@ class Asked:
         if self.begun_within and (self.topics_each != 2 or self.epochs > 1):
             raise ValueError("two devices of a person have a subscription each, which begins once")
         if self.hosted and (self.listed or self.down):
-            raise ValueError("hosts keep boxes, no listed roots; of owners who go see `benchmarks/boxes.py`")
+            raise ValueError(
+                "hosts keep boxes, no listed roots; of owners who go see `benchmarks/lab/boxes.py`"
+            )
 
     @property
     def seating(self) -> Seating:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import trio
 
-from benchmarks import gateway_process
 from benchmarks.figures import PeerMissing
+from benchmarks.gateway import gateway_process
 from benchmarks.peers import mosquitto
 from benchmarks.peers.mqtt import connected, packet, text
 from benchmarks.processes import connect, free_port, running

@@ -222,8 +222,8 @@ def modelled(asked: GeneratorScenario, hosts: int) -> float:
 @pytest.mark.spark
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_as_many_owners_are_named_as_a_model_says(spark: SparkSession, hosts: int) -> None:
-    """`python -m benchmarks.boxes one two` at 500 relays, for 14 and 60 days."""
-    from benchmarks.boxes import counted, examined
+    """`python -m benchmarks.lab.boxes one two` at 500 relays, for 14 and 60 days."""
+    from benchmarks.lab.boxes import counted, examined
 
     asked = replace(OWNERS, hosts=hosts, topics=150, epochs=10 * EPOCHS_A_DAY)
     trials = examined(spark, replace(asked, watchers=0), asked.watchers / asked.nodes).measured(
@@ -249,8 +249,8 @@ def test_names_of_relays_are_those_of_rows() -> None:
 
 @pytest.mark.parametrize(("hosts", "is_attacked"), [(1, False), (2, False), (2, True)])
 def test_nobody_who_keeps_hosts_away_leads_an_owner_outside_its_list(hosts: int, is_attacked: bool) -> None:
-    """`python -m benchmarks.host_lists` counts boxes in networks whose relays come and go for good."""
-    from benchmarks.host_lists import ListScenario, met
+    """`python -m benchmarks.lab.host_lists` counts boxes in networks whose relays come and go for good."""
+    from benchmarks.lab.host_lists import ListScenario, met
 
     asked = ListScenario(600, relays=60, share=0.2, life=1e9, hosts=hosts, is_attacked=is_attacked)
     found = [day is not None for day in met(asked, 5)]

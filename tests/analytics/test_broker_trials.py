@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from benchmarks.baseline_trials import played_baselines
-from benchmarks.baselines import hashed, read_hashes, read_sealed, sealed
-from benchmarks.layered_tables import by_shares
+from benchmarks.brokers.baseline_trials import played_baselines
+from benchmarks.brokers.baselines import hashed, read_hashes, read_sealed, sealed
+from benchmarks.brokers.layered_tables import by_shares
 from hushcast_analytics.brokers.broker_neighbourhood import CLIENT, DAY, BrokerNeighbourhood, NeighbourNode
 from hushcast_analytics.brokers.colluder_holdings import taken_off
 from hushcast_analytics.brokers.collusion_trials import Cell, played

@@ -12,7 +12,7 @@ import pytest
 from same import ROWS, made
 from spark_same import by_local  # `same` put its folder on the path
 
-from benchmarks.attacks_at_size import differences, killed_meanwhile
+from benchmarks.lab.attacks_at_size import differences, killed_meanwhile
 from benchmarks.lab.standalone_cluster import HERE, environment, standalone_cluster
 from hushcast_analytics.analysis import AnalysisPlan, analyze, chosen
 from hushcast_analytics.generator.generator_jobs import generate

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from benchmarks.colluding_users import NAMED, UserRuns, draw_hits
+from benchmarks.lab.colluding_users import NAMED, UserRuns, draw_hits
 from hushcast_analytics.adversaries import Adversary
 from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.attacks.tree_evidence import seats

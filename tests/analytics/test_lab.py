@@ -216,7 +216,7 @@ def figures(spark: SparkSession, lab: Lab, shares: Sequence[float], names: Seque
 
 @pytest.mark.spark
 def test_shape_attacks_agree_with_the_oracle(spark: SparkSession) -> None:
-    """At 120 relays; `python -m benchmarks.attack_lab oracle` at 500."""
+    """At 120 relays; `python -m benchmarks.lab.attacks oracle` at 500."""
     lab = Lab(runs=30, topics=10, relays=120, depth=3, listed=True, shape="full")
     found = figures(spark, lab, (0.1, 0.2), ("parent-of-interior", "install-depth"))
     rng = random.Random(1)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def examined(spark: SparkSession) -> Callable[[Lab, Adversary], Examination]:
     """Give a lab's view to all who ask for it."""
-    from benchmarks.attack_lab import case_of
+    from benchmarks.lab.attacks import case_of
 
     return functools.cache(lambda lab, adversary: Examination(case_of(spark, lab, adversary), adversary))
 
@@ -47,7 +47,7 @@ def test_without_spark_attacks_believe_the_same(
     origins: int,
     shards: int,
 ) -> None:
-    from benchmarks import rare_hits
+    from benchmarks.lab import rare_hits
 
     # A shard has as many relays as a network without any.
     asked = Lab(runs=2, topics=6, relays=60 * shards, depth=depth, listed=False, messages=8, origins=origins)
@@ -71,13 +71,13 @@ def test_without_spark_attacks_believe_the_same(
 
 @pytest.mark.soak
 def test_batches_are_one_sample(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks import attack_lab
-    from benchmarks.attack_lab import Experiment, Findings, results
-    from benchmarks.rare_hits import interval
+    from benchmarks.lab import attacks
+    from benchmarks.lab.attacks import Experiment, Findings, results
+    from benchmarks.lab.rare_hits import interval
 
     # Both ways measure the same batches: what is seen of each is computed once.
     for name in ("case_of", "Examination"):
-        monkeypatch.setattr(attack_lab, name, functools.cache(getattr(attack_lab, name)))
+        monkeypatch.setattr(attacks, name, functools.cache(getattr(attacks, name)))
     lab = Lab(runs=0, topics=3, relays=40, depth=2, listed=True)
     experiment = Experiment(lab, ("parent-of-interior",), shares=(0.2,))
     findings = Findings()

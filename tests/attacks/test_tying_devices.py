@@ -4,7 +4,7 @@ A model of moments alone, with the constants of daemons: persons with two device
 within the same hours. The adversary sees the moment at which each subscription begins, and knows which is a
 person's first and which a second; how long a second one takes it knows as a distribution. It names for each
 second one the likeliest first. That daemons draw so is tried in `tests/local/test_device_circle.py`, and the
-same attack by relays, on leases, is the experiment `devices` of `benchmarks/attack_lab.py`.
+same attack by relays, on leases, is the experiment `devices` of `benchmarks/lab/attacks.py`.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from functools import partial
 import pytest
 import trio
 
-from benchmarks.apartness import apart_by
-from benchmarks.cover import figures
-from benchmarks.covered_lines import Course, apart, rounds_seen
+from benchmarks.cover.apartness import apart_by
+from benchmarks.cover.lines_over_tor import figures
+from benchmarks.cover.sights import Course, apart, rounds_seen
+from benchmarks.cover.socks_watch import Piece, SocksWatch
 from benchmarks.figures import Effort
-from benchmarks.socks_watch import Piece, SocksWatch
 from hushcast_protocol.base.cover_terms import LEAST_ROUND
 from hushcast_runtime.transports.endpoints import Endpoint
 from hushcast_runtime.transports.streams import LOOPBACK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.look_model import LOOK, OF, Rule, lost
+from benchmarks.models.looks import LOOK, OF, Rule, lost
 from hushcast_protocol.base.versions.manner import NEWEST
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from benchmarks import public_purposes
+from benchmarks.gateway import public_purposes
 from benchmarks.purpose_experiments.sides import ALL
 
 CONFIG = """

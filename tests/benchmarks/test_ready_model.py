@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from benchmarks.ready_model import TAKEN, accuracy, age, contacts, holders, probe, survivors
+from benchmarks.models.ready import TAKEN, accuracy, age, contacts, holders, probe, survivors
 from hushcast_protocol.overlay.ready_slots import ReadyRule
 
 

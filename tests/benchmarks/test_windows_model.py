@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from benchmarks.windows_model import play
+from benchmarks.models.windows import play
 
 
 def test_a_few_of_thousands_are_missed_where_three_keep_and_none_where_six_do() -> None:

@@ -1,6 +1,6 @@
 """A flood of names over links to a real authority: seats stay, renewals pass, the line is drawn, caps hold.
 
-`python -m benchmarks.registration_flood` is the same with 100,000 names (docs/authorities.md).
+`python -m benchmarks.lab.registration_flood` is the same with 100,000 names (docs/authorities.md).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.registration_flood import Plan, play
+from benchmarks.lab.registration_flood import Plan, play
 from hushcast_directory.server.reachability_checks import REACH_WITHIN, WAIT_WITHIN
 from hushcast_directory.server.roll import Roll
 

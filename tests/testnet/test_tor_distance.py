@@ -15,8 +15,8 @@ import pytest
 import trio
 from sockets_seen import LOOPBACK, connections, socket_owners
 
-from benchmarks.distance import measure, table
 from benchmarks.figures import Effort
+from benchmarks.tor.distance import measure, table
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.tor.settings import TorSettings
 from hushcast_runtime.tor.transport import TorTransport
@@ -83,7 +83,7 @@ async def test_a_round_trip_takes_what_was_asked(far: Path) -> None:
 
 
 async def test_what_is_measured_of_it_stands_beside_a_first_contact(far: Path) -> None:
-    """The figures of `benchmarks/distance.py`, of a hundredth of the work: that they can be had."""
+    """The figures of `benchmarks/tor/distance.py`, of a hundredth of the work: that they can be had."""
     times = await measure(far, Effort(1, 0.01))
     lines = list(table(times, "apart"))
     assert len(lines) == 5

@@ -1,7 +1,7 @@
 """What Tor takes, as measured on a private Tor: delays, and the CPU of a daemon's tor.
 
-`benchmarks.tor_work` measured it on one machine of two cores that did little else. The circuits are real and
-the lines loopback: through the public network delays are longer by what lies between its relays. So they were
+`benchmarks.tor.tor_costs` measured it on one machine of two cores that did little else. Circuits are real,
+lines are loopback: through the public network delays are longer by what lies between its relays. So they were
 measured where a proxy keeps tors apart, too.
 """
 
@@ -105,7 +105,7 @@ def measured() -> TorWork:
 
 
 def read_work(found: dict[str, Any]) -> TorWork:
-    """Read what `benchmarks.tor_work` wrote."""
+    """Read what `benchmarks.tor.tor_costs` wrote."""
     held = [int(count) for count in found["together_cpu"]]
     # Those opened while so many were held: on average as many as half way.
     middles = [(before + count) / 2 for before, count in zip([0, *held], held, strict=False)]

@@ -34,7 +34,7 @@ class Manner:
     """Keepers of one look that answer; of one that is silent another is asked in its place.
 
     Where a fifth of the relays lie that they have it, two deceive 16 looks of 10,000, three 3 to 5
-    (`benchmarks/look_model.py`).
+    (`benchmarks/models/looks.py`).
     """
     keepers_asked_more: int = 2
     """And so many where one alone does not show it: else half of the drops anew were its doing."""
@@ -47,14 +47,14 @@ class Manner:
     probes_a_day: float = 18.0
     """Of a subscription where keepers have what is lost on the way: of a hundred relays nine of ten that lose
     everything are found in nine to eleven days, by two thirds as many in sixteen
-    (`benchmarks/coverage_model`).
+    (`benchmarks/models/coverage.py`).
 
     Each is five first contacts: a client that publishes nothing opens at most 130 a day.
     """
     probes_of_relays: float = 2.0
     """The same of a daemon that runs a relay, whoever keeps: rosters list when it is up, and who knows the
     topic sees when its probes come. Two name it within 60 days in none of 60 cases
-    (`benchmarks/seen_probes_model`)."""
+    (`benchmarks/models/seen_probes.py`)."""
     bytes_a_probe: int = 8 * 1024
     """Bytes that probes may have in the mean; those of any form have 6.5 KiB."""
 

@@ -1,0 +1,1 @@
+"""Content-based brokers: posets, tables, layers, privacy models."""

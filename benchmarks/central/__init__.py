@@ -1,0 +1,1 @@
+"""The central system: server and proxies."""

@@ -1,0 +1,1 @@
+"""Daemons under cover, watched at their lines."""

@@ -1,0 +1,1 @@
+"""The MQTT gateway beside other brokers."""

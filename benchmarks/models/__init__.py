@@ -1,0 +1,1 @@
+"""Models without a daemon, played by the thousand."""

@@ -1,0 +1,1 @@
+"""A relay by itself: messages, look-up, memory, traffic, connections."""

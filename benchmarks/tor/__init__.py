@@ -1,0 +1,1 @@
+"""Over a private Tor, at both distances."""
