@@ -17,8 +17,8 @@ from benchmarks.purpose_experiments.sides import FILTERING, NONE, Side, spelled
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.purposes.settings import PurposesOfUser, PurposesSection
 from hushcast_protocol.mqtt.connections import MqttConnection
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import Connect, Publish, RequestedSubscription, Subscribe
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 

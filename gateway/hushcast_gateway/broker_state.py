@@ -11,12 +11,13 @@ import trio
 from hushcast_gateway.operators.refusals import RefusalLog
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_protocol.base.record_kinds import RecordKind
-from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, PermissionsOf, has_way
+from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, has_way
 from hushcast_protocol.mqtt.kept.mqtt_records import KINDS
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.restored_state import RestoredState
 from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.topics.permissions import PermissionsOf
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.recovery import restore

@@ -30,10 +30,10 @@ from hushcast_gateway.settings import GatewaySettings
 from hushcast_gateway.users import GatewayUsers
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import Permissions
 from hushcast_protocol.mqtt.wire.packets import Connect
 from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
 from hushcast_protocol.purposes.vocabulary import Vocabulary

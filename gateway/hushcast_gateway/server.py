@@ -16,10 +16,10 @@ from hushcast_gateway.user_turns import AT_ONCE, ServingTurns, Turn
 from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.handshake import refusal, refuse
-from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 from hushcast_protocol.mqtt.refusals import RefusalCause
+from hushcast_protocol.mqtt.topics.permissions import Permissions
 from hushcast_protocol.mqtt.wire.codec import Decoder
 from hushcast_protocol.mqtt.wire.packets import Connect, Packet
 from hushcast_runtime.logs import log

@@ -9,8 +9,8 @@ from broker_world import World
 from memory_gateway import Gateway, running
 from steps import one_step
 
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import PIECE, TURN_STEPS
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.topics.topic_filters import MAX_LEVELS
 from hushcast_protocol.mqtt.wire.packets import PingReq, PingResp, RequestedSubscription, SubAck, Subscribe
 

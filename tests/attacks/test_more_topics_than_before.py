@@ -14,7 +14,7 @@ from hushcast_gateway.network import GatewayNetwork
 from hushcast_gateway.network_reader import MAX_WAYS
 from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.settings import AliasSection, DaemonSection, GatewaySettings, NetworkTopicsSection
-from hushcast_protocol.mqtt.interfaces import FullPermissions
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import RequestedSubscription, Subscribe
 from hushcast_runtime.environment import simulated_environment
 

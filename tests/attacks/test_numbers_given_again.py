@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.kept import mqtt_records
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 
 
 def joined(world: World, user: str, **more: object) -> Client:

@@ -20,11 +20,11 @@ from hushcast_gateway.daemon_link import DaemonLink
 from hushcast_gateway.network_publisher import NetworkPublisher
 from hushcast_gateway.network_reader import NetworkReader
 from hushcast_protocol.base.shares import TIMES_FREE, Shares
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.topics.ways import Way
 from hushcast_protocol.mqtt.wire.packets import V311, PubAck
 from hushcast_runtime.environment import simulated_environment

@@ -9,8 +9,8 @@ from broker_world import Client, World
 from steps import one_step
 
 from hushcast_protocol.mqtt import queues
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MqttLimits
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import Publish
 
 pytestmark = pytest.mark.slow

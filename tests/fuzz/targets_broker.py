@@ -25,11 +25,11 @@ from hushcast_protocol.mqtt import (
     ingress,
     queues,
 )
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MAX_WINDOW, MqttLimits
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.reason_codes import PacketError
 from hushcast_protocol.mqtt.refusals import RefusalCause
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.codec import Decoder, encode
 from hushcast_protocol.mqtt.wire.packets import V5, V311, Connect, Packet, Properties, Will
 

@@ -12,9 +12,10 @@ from trio.testing import memory_stream_pair
 from hushcast_gateway.broker_state import BrokerState, open_broker
 from hushcast_gateway.purposes.rules import Purposes
 from hushcast_gateway.server import Authenticate, Server
-from hushcast_protocol.mqtt.interfaces import FullPermissions, OuterNetwork, PermissionsOf
+from hushcast_protocol.mqtt.interfaces import OuterNetwork
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions, PermissionsOf
 from hushcast_protocol.mqtt.wire.codec import Decoder, encode
 from hushcast_protocol.mqtt.wire.packets import (
     V5,

@@ -9,7 +9,7 @@ from broker_world import Client, World
 from naming import answered, joined, judged
 
 from hushcast_gateway.purposes.settings import PurposesSection
-from hushcast_protocol.mqtt.interfaces import FullPermissions
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import Properties, Publish
 
 pytestmark = pytest.mark.slow

@@ -9,11 +9,11 @@ from trio.testing import MockClock
 
 from hushcast_gateway.operators.refusals import _ADVICE, TOLD_EVERY, TWINS, RefusalLog, refusals_found
 from hushcast_protocol.base.findings import Finding
-from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.limits import MAX_ASKED, MqttLimits
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.refusals import LATELY, MAX_NAMED, RefusalCause, Refusals, RefusedThing
 from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.topics.permissions import Permissions
 from hushcast_protocol.mqtt.wire.packets import V5, V311, Connect, PubAck, Publish, Will
 from hushcast_runtime.logs import configure_logs
 

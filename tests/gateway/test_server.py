@@ -14,9 +14,9 @@ from hushcast_gateway import client_stream as connection_module
 from hushcast_gateway import server as server_module
 from hushcast_gateway.client_stream import MAX_WAITING, WRITE_WITHIN
 from hushcast_gateway.server import CONNECT_WITHIN, MAX_CONNECT
-from hushcast_protocol.mqtt.interfaces import FullPermissions, Permissions
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions, Permissions
 from hushcast_protocol.mqtt.wire.codec import encode
 from hushcast_protocol.mqtt.wire.packets import (
     V5,

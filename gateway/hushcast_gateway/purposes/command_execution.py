@@ -18,9 +18,9 @@ from hushcast_gateway.purposes.settings import PurposesSection
 from hushcast_gateway.purposes.suspensions import STEPS_AT_ONCE
 from hushcast_protocol.base.budget import Budget, BudgetExhausted
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import Permissions
 from hushcast_protocol.mqtt.topics.topic_filters import normal
 from hushcast_protocol.purposes.clauses import reserve
 from hushcast_protocol.purposes.filter_reach import effective

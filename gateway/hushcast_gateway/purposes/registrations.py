@@ -12,8 +12,8 @@ from hushcast_gateway.purposes.command_execution import CommandRefusal
 from hushcast_gateway.purposes.commands import RegisterCommand
 from hushcast_gateway.purposes.records import AuditRecord
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.interfaces import AddedProperty, Permissions
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import AddedProperty, Permissions
 from hushcast_protocol.purposes.clauses import reserve
 from hushcast_protocol.purposes.message_purposes import ALLOWED, ALLOWING
 from hushcast_protocol.purposes.vocabulary import Vocabulary

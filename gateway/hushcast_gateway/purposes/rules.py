@@ -29,11 +29,12 @@ from hushcast_gateway.purposes.withdrawals import PurposeWithdrawals
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import UsageError
-from hushcast_protocol.mqtt.interfaces import AddedProperty, Permissions, ResolvedFilter
+from hushcast_protocol.mqtt.interfaces import ResolvedFilter
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import AddedProperty, Permissions
 from hushcast_protocol.mqtt.topics.topic_filters import matches
 from hushcast_protocol.mqtt.wire.packets import Connect, Properties, Publish
 from hushcast_protocol.purposes.message_judge import MessageJudge

@@ -12,8 +12,9 @@ from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import What
 from hushcast_gateway.purposes.suspensions import Suspensions
 from hushcast_protocol.base.budget import Budget, BudgetExhausted
-from hushcast_protocol.mqtt.interfaces import Permissions, ResolvedFilter
+from hushcast_protocol.mqtt.interfaces import ResolvedFilter
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import Permissions
 from hushcast_protocol.mqtt.topics.topic_filters import split_share
 from hushcast_protocol.mqtt.wire.packets import Connect, Properties
 from hushcast_protocol.purposes import filter_spelling

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from hushcast_protocol.mqtt.interfaces import AddedProperty, Outlet, Permissions
 from hushcast_protocol.mqtt.kept.ledger import Ledger
 from hushcast_protocol.mqtt.limits import MAX_HELD_BACK, MAX_TOPIC, TOPIC_ALIASES_IN
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.topics.permissions import AddedProperty, Permissions
 from hushcast_protocol.mqtt.wire.codec import encode
 from hushcast_protocol.mqtt.wire.packets import V5, Disconnect, Packet, Publish
 
 if TYPE_CHECKING:
     from hushcast_protocol.mqtt.mqtt_session import MqttSession
+
+
+class Outlet(Protocol):
+    """The way to one client."""
+
+    def send(self, data: bytes) -> None:
+        """Send encoded packets, in order, soon."""
+
+    def has_room(self) -> bool:
+        """Tell whether more messages may be sent; after a no, `MqttBroker.drained` says when."""
+
+    def close(self, last: bytes) -> None:
+        """Send the last packet, if there is one, and close. What the client sends from now on is ignored."""
 
 
 class HeldPacket:

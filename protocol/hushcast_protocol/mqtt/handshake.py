@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hushcast_protocol.base.crypto.secrets import Randomness
-from hushcast_protocol.mqtt.interfaces import Outlet
+from hushcast_protocol.mqtt.connections import Outlet
 from hushcast_protocol.mqtt.limits import (
     MAX_CLIENT_ID,
     MAX_SESSION_SECONDS,

@@ -12,7 +12,7 @@ from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.connections import HeldPacket, MqttConnection
 from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
-from hushcast_protocol.mqtt.interfaces import AddedProperty, OuterNetwork, UsageRules, has_way
+from hushcast_protocol.mqtt.interfaces import OuterNetwork, UsageRules, has_way
 from hushcast_protocol.mqtt.kept.delayed_messages import PREFIX, DelayedMessages, delay_of
 from hushcast_protocol.mqtt.kept.retained_messages import RetainedMessages
 from hushcast_protocol.mqtt.kept.session_archive import SessionArchive
@@ -22,6 +22,7 @@ from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.reason_codes import FAILURE, PacketError, Reason
 from hushcast_protocol.mqtt.refusals import RefusalCause
+from hushcast_protocol.mqtt.topics.permissions import AddedProperty
 from hushcast_protocol.mqtt.topics.topic_filters import matches, normal
 from hushcast_protocol.mqtt.topics.topic_names import NamedTopic
 from hushcast_protocol.mqtt.wire.codec import encode, encode_puback

@@ -1,13 +1,12 @@
-"""What a broker needs from outside: a way to each client, what a client may do, and what lies beyond it."""
+"""What a broker needs from outside: what messages may be used for, and what lies beyond it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import AddedProperty, Permissions
 from hushcast_protocol.mqtt.topics.topic_names import NamedTopic, alone
 from hushcast_protocol.mqtt.wire.packets import Properties, Publish
 
@@ -17,69 +16,6 @@ if TYPE_CHECKING:
     from hushcast_protocol.mqtt.network_publication import NetworkPublication
 
 
-class Outlet(Protocol):
-    """The way to one client."""
-
-    def send(self, data: bytes) -> None:
-        """Send encoded packets, in order, soon."""
-
-    def has_room(self) -> bool:
-        """Tell whether more messages may be sent; after a no, `MqttBroker.drained` says when."""
-
-    def close(self, last: bytes) -> None:
-        """Send the last packet, if there is one, and close. What the client sends from now on is ignored."""
-
-
-class Permissions(Protocol):
-    """What one client may do. Asked for every message: answers must be quick, and may change.
-
-    It is asked by all names of a topic; `OuterNetwork` tells them.
-    """
-
-    user: str
-    """Whose client it is, empty for anybody's: users with the same client id have sessions apart."""
-
-    def may_publish(self, topic: NamedTopic) -> bool:
-        """Tell whether it may publish to a topic; its will, too, when that is published."""
-
-    def may_subscribe(self, wanted: NamedTopic) -> bool:
-        """Tell whether it may subscribe to a filter, given without `$share/GROUP/`."""
-
-    def may_receive(self, topic: NamedTopic) -> bool:
-        """Tell whether it may get a message of this topic now, fresh, retained or queued."""
-
-    def keeps_back(self, filters: Iterable[str]) -> bool:
-        """Tell whether it may not get what some of these filters match, though it be subscribed to it."""
-
-
-PermissionsOf = Callable[[str, str], Permissions]
-"""Tells what a client that is away may do, by user and client identifier; one of an unknown user, nothing."""
-
-
-class FullPermissions:
-    """Permissions of a client that may do everything."""
-
-    def __init__(self, user: str = "") -> None:
-        """`user` keeps its sessions apart."""
-        self.user = user
-
-    def may_publish(self, topic: NamedTopic) -> bool:
-        """Yes."""
-        return True
-
-    def may_subscribe(self, wanted: NamedTopic) -> bool:
-        """Yes."""
-        return True
-
-    def may_receive(self, topic: NamedTopic) -> bool:
-        """Yes."""
-        return True
-
-    def keeps_back(self, filters: Iterable[str]) -> bool:
-        """No."""
-        return False
-
-
 class ResolvedFilter(NamedTuple):
     """What a client means by a filter of its SUBSCRIBE."""
 
@@ -87,14 +23,6 @@ class ResolvedFilter(NamedTuple):
     """The filter, `$share/GROUP/` included."""
     purpose: str = ""
     """What it wants the messages for, kept with the subscription; empty where it says nothing."""
-
-
-class AddedProperty(NamedTuple):
-    """A user property that a client's messages get, by the filters of their topics."""
-
-    by_filter: Mapping[str, tuple[str, str]] = MappingProxyType({})
-    unless: frozenset[str] = frozenset()
-    """Not those messages which have a user property with one of these names."""
 
 
 class UsageRules(Protocol):

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt import wills
-from hushcast_protocol.mqtt.connections import MqttConnection
+from hushcast_protocol.mqtt.connections import MqttConnection, Outlet
 from hushcast_protocol.mqtt.delayed_publisher import DelayedPublisher
 from hushcast_protocol.mqtt.delivery import IsWithdrawn, MessageDelivery
 from hushcast_protocol.mqtt.handshake import Greeting, greet, refuse
 from hushcast_protocol.mqtt.ingress import Ingress
-from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, Outlet, Permissions, UsageRules
+from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, UsageRules
 from hushcast_protocol.mqtt.kept.delayed_messages import DelayedMessages
 from hushcast_protocol.mqtt.kept.ledger import Ledger
 from hushcast_protocol.mqtt.kept.message_history import MessageHistory
@@ -36,6 +36,7 @@ from hushcast_protocol.mqtt.refusals import RefusalCause
 from hushcast_protocol.mqtt.restored_state import RestoredState
 from hushcast_protocol.mqtt.subscribers import Subscribers
 from hushcast_protocol.mqtt.subscription_changes import SubscriptionChanges
+from hushcast_protocol.mqtt.topics.permissions import Permissions
 from hushcast_protocol.mqtt.topics.topic_names import NamedTopic
 from hushcast_protocol.mqtt.wire.packets import (
     V5,

@@ -10,11 +10,11 @@ from collections import deque
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.kept.retained_messages import FoundMessages
 from hushcast_protocol.mqtt.limits import MAX_WINDOW_BYTES
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
+from hushcast_protocol.mqtt.topics.permissions import Permissions
 from hushcast_protocol.mqtt.wire.packets import RequestedSubscription, Will
 
 if TYPE_CHECKING:

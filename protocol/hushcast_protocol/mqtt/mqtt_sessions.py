@@ -9,13 +9,14 @@ from hushcast_protocol.mqtt import wills
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.delivery import MessageDelivery
 from hushcast_protocol.mqtt.ingress import Ingress
-from hushcast_protocol.mqtt.interfaces import OuterNetwork, Permissions
+from hushcast_protocol.mqtt.interfaces import OuterNetwork
 from hushcast_protocol.mqtt.kept.session_archive import SessionArchive
 from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MAX_SESSIONS
 from hushcast_protocol.mqtt.mqtt_messages import may_be_published, message_of
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 from hushcast_protocol.mqtt.subscription_changes import SubscriptionChanges
+from hushcast_protocol.mqtt.topics.permissions import Permissions
 
 SessionKey = tuple[str, str]
 """User and client identifier."""

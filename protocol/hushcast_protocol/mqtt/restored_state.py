@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.delivery import MessageDelivery
-from hushcast_protocol.mqtt.interfaces import PermissionsOf
 from hushcast_protocol.mqtt.kept import mqtt_records as kinds
 from hushcast_protocol.mqtt.kept.delayed_messages import DelayedMessage, DelayedMessages
 from hushcast_protocol.mqtt.kept.message_history import KeptMessage
@@ -34,6 +33,7 @@ from hushcast_protocol.mqtt.mqtt_session import (
     MqttSession,
     PendingMessage,
 )
+from hushcast_protocol.mqtt.topics.permissions import PermissionsOf
 from hushcast_protocol.mqtt.topics.topic_filters import is_filter, is_name
 
 

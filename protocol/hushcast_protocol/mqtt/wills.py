@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hushcast_protocol.mqtt.interfaces import Permissions
 from hushcast_protocol.mqtt.mqtt_messages import may_be_published
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import Permissions
 from hushcast_protocol.mqtt.topics.topic_names import NamedTopic
 from hushcast_protocol.mqtt.wire.packets import Will
 

@@ -8,21 +8,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from hushcast_protocol.mqtt.connections import MqttConnection
-from hushcast_protocol.mqtt.interfaces import (
-    FullPermissions,
-    NoNetwork,
-    OuterNetwork,
-    Permissions,
-    PermissionsOf,
-    UsageRules,
-    has_way,
-)
+from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, UsageRules, has_way
 from hushcast_protocol.mqtt.kept.mqtt_records import KINDS
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.restored_state import RestoredState
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions, Permissions, PermissionsOf
 from hushcast_protocol.mqtt.wire.codec import Decoder, encode
 from hushcast_protocol.mqtt.wire.packets import (
     V5,

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import (
     KEEP_ALIVE,
     MAX_INCOMING,
@@ -18,6 +17,7 @@ from hushcast_protocol.mqtt.limits import (
 )
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,

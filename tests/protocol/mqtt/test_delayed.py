@@ -6,11 +6,11 @@ import pytest
 from broker_world import Client, World
 from test_beyond import Network
 
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.kept.delayed_messages import delay_of
 from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MqttLimits
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import V311, PubAck, PubRec, PubRel
 
 SOME = MqttLimits(delayed=10)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from broker_world import World
 
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.mqtt_session import LAST_ID
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import (
     Packet,
     PingReq,

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.kept.message_history import is_message_id
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import Publish, RequestedSubscription, SubAck, Subscribe
 
 HOUR = 3_600

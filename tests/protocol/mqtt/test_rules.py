@@ -9,10 +9,11 @@ import pytest
 from broker_world import Client, World
 
 from hushcast_protocol.base.budget import Budget
-from hushcast_protocol.mqtt.interfaces import AddedProperty, Permissions, ResolvedFilter
+from hushcast_protocol.mqtt.interfaces import ResolvedFilter
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.mqtt_session import GrantedSubscription, MqttSession
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import AddedProperty, Permissions
 from hushcast_protocol.mqtt.topics.topic_filters import matches, normal
 from hushcast_protocol.mqtt.wire.packets import (
     V5,

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushcast_protocol.mqtt import mqtt_session as session_module
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import DAY, MAX_WINDOW, MqttLimits
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import (
     V5,
     V311,

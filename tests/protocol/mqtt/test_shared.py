@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.limits import MAX_LOOKED_AT
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import V311, PubAck, Publish, PubRec
 
 

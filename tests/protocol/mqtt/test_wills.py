@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from broker_world import Client, World
 
-from hushcast_protocol.mqtt.interfaces import FullPermissions
 from hushcast_protocol.mqtt.reason_codes import Reason
+from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import V5, V311, Properties, Will
 
 
