@@ -107,8 +107,7 @@ class MqttBroker:
         self._clients = Shares(limits.clients)
         self._holding: set[MqttConnection] = set()
         self._releasing: dict[MqttConnection, None] = {}  # whose changes the disk has, perhaps
-        self._began = now
-        self._next_own = self._next_purge = now
+        self._began = self._next_own = self._next_purge = now
         self.counts = self._delivery.counts
         """Events by name, of `broker_counts.COUNTS`."""
         self.refusals = self._delivery.refusals
