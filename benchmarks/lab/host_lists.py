@@ -1,12 +1,14 @@
 """How many boxes ever have a colluding host: `python -m benchmarks.lab.host_lists [--boxes B] [--life DAYS]`.
 
 Each owner goes by the daemons' own `HostList`, through the rosters of a network whose honest relays live for
-some time and are followed by others; colluders stay. Attacked, no owner ever reaches an honest host.
+some time and are followed by others; colluders stay. Attempts to reach an honest host fail by a chance: never, in
+a flood of handshakes at all of them, or always.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +19,9 @@ from hushcast_protocol.overlay.host_list import Draw, HostList
 PATIENCE = 7200.0  # seconds that the first host is away before the second is used: two epochs
 SHARES = (0.1, 0.2)
 LOOKED_AT = (14, 60)  # days
+DIAL = 3.0  # seconds of a first contact, over which an owner's connection has said nothing yet
+FLOOD = 10.0  # handshakes a second at each honest relay, whose room for the silent has 1,024 places
+FAILURES = {"nobody attacks": 0.0, "in a flood": 1 - math.exp(-FLOOD * DIAL / 1024), "kept away": 1.0}
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,8 @@ class ListScenario:
     share: float = 0.1
     life: float = 60.0
     hosts: int = 2
-    is_attacked: bool = False
+    fails: float = 0.0
+    """The chance that an attempt to reach an honest host fails."""
     seed: int = 1
 
     def is_bad(self, relay: bytes) -> bool:
@@ -47,16 +53,16 @@ class ListScenario:
                     listed[place], named = named, named + 1
 
 
-def met(asked: ListScenario, days: int) -> list[int | None]:
-    """Return for each box the day from which on a colluding host was in use, `None` where none ever was."""
+def days_at_colluders(asked: ListScenario, days: int) -> list[list[bool]]:
+    """Return for each box of each day whether a colluding host was in use on it."""
     rosters = [(list(roster), frozenset(roster)) for roster in asked.rosters(days)]
     draws = (random.Random(f"{asked.seed} {box}") for box in range(asked.boxes))  # noqa: S311
-    return [_first_met(asked, rosters, rng) for rng in draws]
+    return [list(_at_colluders(asked, rosters, rng)) for rng in draws]
 
 
-def _first_met(
+def _at_colluders(
     asked: ListScenario, rosters: list[tuple[list[bytes], frozenset[bytes]]], rng: random.Random
-) -> int | None:
+) -> Iterator[bool]:
     draw: Draw = lambda relays, count: rng.sample(relays, min(count, len(relays)))  # noqa: E731
     hosts = HostList.drawn(rosters[0][0], 0, draw)
     hosts = HostList(hosts.hosts[: asked.hosts])
@@ -65,25 +71,25 @@ def _first_met(
             hosts = hosts.look(listed, day, draw)
         elif hosts.relays[0] not in listed:
             hosts = HostList(HostList.drawn(listed, day, draw).hosts[:1])
-        reached = {
-            relay
-            for relay in hosts.relays
-            if relay in listed and (asked.is_bad(relay) or not asked.is_attacked)
-        }
         first, second = hosts.relays[0], hosts.relays[-1]
+        was_bad = False
         for now in (0.0, PATIENCE):
-            moment = day * 86400.0 + now
+            reached = {
+                relay
+                for relay in hosts.relays
+                if relay in listed and (asked.is_bad(relay) or rng.random() >= asked.fails)
+            }
             if first in reached:
                 hosts = hosts.answered(first)
             else:
+                moment = day * 86400.0 + now
                 hosts = hosts.failed(first, moment, PATIENCE, second != first and second in reached)
-        if hosts.current in reached and asked.is_bad(hosts.current):
-            return day
-    return None
+            was_bad |= hosts.current in reached and asked.is_bad(hosts.current)
+        yield was_bad
 
 
 def main() -> None:
-    """Print a line for each kind of list and share of colluders."""
+    """Print a line for each kind of list, share of colluders, and chance that attempts fail."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--boxes", type=int, default=4000)
     parser.add_argument("--relays", type=int, default=500)
@@ -91,17 +97,21 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = vars(parser.parse_args())
     for hosts in (1, 2):
-        for is_attacked in (False, True):
+        for words, fails in FAILURES.items():
             for share in SHARES:
-                asked = ListScenario(**given, share=share, hosts=hosts, is_attacked=is_attacked)
-                found = met(asked, max(LOOKED_AT))
+                asked = ListScenario(**given, share=share, hosts=hosts, fails=fails)
+                found = days_at_colluders(asked, max(LOOKED_AT))
                 figures = []
                 for end in LOOKED_AT:
-                    bad = sum(day is not None and day < end for day in found)
+                    bad = sum(any(days[:end]) for days in found)
                     low, high = wilson(bad / asked.boxes, asked.boxes)
                     figures.append(f"{end} days {bad / asked.boxes:.1%} ({low:.1%} to {high:.1%})")
-                words = "kept away" if is_attacked else "nobody attacks"
-                print(f"{hosts} host(s), {words}, {share:.0%} collude: {', '.join(figures)}", flush=True)
+                used = sum(map(sum, found)) / asked.boxes / max(LOOKED_AT)
+                print(
+                    f"{hosts} host(s), {words}, {share:.0%} collude: {', '.join(figures)},"
+                    f" in use on {used:.1%} of all days",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
