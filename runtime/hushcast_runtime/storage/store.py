@@ -170,8 +170,11 @@ class MemoryStore:
         self, kind: RecordKind, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
     ) -> list[tuple[bytes, bytes]]:
         """Return records in order."""
+        records = self._records.get(kind)
+        if not records:  # as most kinds at a start; there is nothing that may change meanwhile
+            await trio.lowlevel.checkpoint_if_cancelled()
+            return []
         await trio.lowlevel.checkpoint()
-        records = self._records.get(kind, {})
         found = sorted(
             item
             for item in records.items()

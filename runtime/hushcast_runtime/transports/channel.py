@@ -63,7 +63,8 @@ class Channel(Generic[FrameT]):
                     assert isinstance(established, HandshakeDone)
                     if established.other is not None:
                         raise OtherWire(established.other)
-                    self._coming, self.peer = coming, established.peer
+                    self._coming = coming if self._link.holds_more else None
+                    self.peer = established.peer
                     self._wire = wires.table().translation(self._link.wire)
                     return established
         raise TooLate(_TOO_LATE)

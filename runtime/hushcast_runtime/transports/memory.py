@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
 
 import trio
@@ -86,21 +85,27 @@ class MemoryListener:
     def __init__(self, network: MemoryNetwork, address: Address) -> None:
         self._network = network
         self.address = address
-        self._accepted: deque[MemoryStream] = deque()
-        self._arrival = trio.lowlevel.ParkingLot()
+        self._accepted: list[MemoryStream] = []  # before it serves
+        self._begin: Callable[[MemoryStream], None] = self._accepted.append
 
     def accept(self, stream: MemoryStream) -> None:
         """Take the far end of a new stream."""
-        self._accepted.append(stream)
-        self._arrival.unpark()
+        self._begin(stream)
 
     async def serve(self, handler: StreamHandler) -> None:
         """Run `handler` for every stream, each in a task of its own."""
         async with trio.open_nursery() as nursery:
-            while True:
-                while self._accepted:
-                    nursery.start_soon(_handle, handler, self._accepted.popleft())
-                await self._arrival.park()
+
+            def begin(stream: MemoryStream) -> None:
+                nursery.start_soon(_handle, handler, stream)
+
+            self._begin = begin
+            while self._accepted:
+                begin(self._accepted.pop(0))
+            try:
+                await trio.sleep_forever()
+            finally:
+                self._begin = self._accepted.append
 
     async def published(self) -> None:
         """Return at once: the address is known as soon as it exists."""
@@ -111,7 +116,7 @@ class MemoryListener:
         if self._network.listeners.get(self.address) is self:
             del self._network.listeners[self.address]
         while self._accepted:
-            self._accepted.popleft().close()
+            self._accepted.pop().close()
 
     async def aclose(self) -> None:
         """Withdraw the address."""
@@ -151,7 +156,8 @@ class Pipe:
             if self._writable is None:
                 self._writable = trio.Event()
             await self._writable.wait()
-        await trio.lowlevel.checkpoint()
+        # Nobody's turn is taken: what was written is read in another one, and there is room for so much only.
+        await trio.lowlevel.checkpoint_if_cancelled()
         if self._closed:
             raise trio.BrokenResourceError("the other end closed the stream")
         if data:
