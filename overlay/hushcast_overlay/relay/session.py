@@ -17,6 +17,7 @@ from hushcast_protocol.overlay.keeper_frames import HandIn
 from hushcast_runtime.storage.spool import SpooledMessage
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import FRAMES_AT_ONCE, Channel
+from hushcast_runtime.transports.next_turn import in_next_turn
 
 MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link
 MAX_CONFIRMATIONS_WAITING = 32_768  # in answers to be written on one link, ten of the longest; 2.5 MB
@@ -170,7 +171,7 @@ class Session(LinkState[SpooledMessage]):
         """Have written what waits, and the acknowledgement that is owed."""
         if not self._flushing:
             self._flushing = True
-            self._spawn(self._flush)
+            in_next_turn(self._write)  # with what else this turn brings
 
     def _next(self) -> list[Wire]:
         """Take what is written next: parcels and messages get as many bytes, where both wait."""
@@ -204,22 +205,50 @@ class Session(LinkState[SpooledMessage]):
 
     def _note_said(self, frames: list[Wire]) -> None:
         """Wake those who wait until one of these frames is out: they are written in their order."""
-        assert self._said is not None
+        if self._said is None:  # as most often
+            return
         for frame in frames:
             if self._said and frame is self._said[0][0]:
                 self._said.popleft()[1].set()
         self._said = self._said or None  # an emptied queue keeps its room
 
-    async def _flush(self) -> None:
+    def _write(self) -> None:
+        """Write what waits if the stream takes it at once, as most often; have a task write the rest."""
+        frames: list[Wire] = []
+        try:
+            if self._waits and self.channel.is_free:
+                frames = self._take()
+                self.channel.send_at_once(*frames)
+        except TransportError:
+            self._flushing = False
+            self.scope.cancel()
+            return
+        if self._waits or self.channel.holds_unsent:
+            self._spawn(self._flush, frames)
+            return
+        self._flushing = False
+        self._note_said(frames)
+
+    @property
+    def _waits(self) -> bool:
+        return bool(self._posted or self._forwards or self.is_due)
+
+    def _take(self) -> list[Wire]:
+        frames = self._next()
+        if (due := self.due()) is not None:
+            frames.append(Ack(*due))
+        return frames
+
+    async def _flush(self, begun: list[Wire]) -> None:
         # In a task of its own: a reader that waited to send could wait for a peer that waits for it.
         try:
-            while self._posted or self._forwards or self.is_due:
-                frames = self._next()
-                if (due := self.due()) is not None:
-                    frames.append(Ack(*due))
+            if self.channel.holds_unsent:
+                await self.channel.send()
+            self._note_said(begun)
+            while self._waits:
+                frames = self._take()
                 await self.channel.send(*frames)
-                if self._said is not None:
-                    self._note_said(frames)
+                self._note_said(frames)
         except TransportError:
             self.scope.cancel()
         finally:

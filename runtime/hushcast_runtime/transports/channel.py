@@ -15,6 +15,7 @@ from hushcast_protocol.base.versions import wires
 from hushcast_protocol.base.versions.translations import UNCHANGED
 from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.base.wire import Wire, encode
+from hushcast_runtime.transports.at_once import write_at_once, writes_at_once
 from hushcast_runtime.transports.base import TooLate, Transport, TransportError
 
 FrameT = TypeVar("FrameT")
@@ -36,7 +37,18 @@ class Channel(Generic[FrameT]):
     the link is in, frames are of the newest here.
     """
 
-    __slots__ = ("_broken", "_coming", "_decode", "_failure", "_link", "_sending", "_stream", "_wire", "peer")
+    __slots__ = (
+        "_broken",
+        "_coming",
+        "_decode",
+        "_failure",
+        "_link",
+        "_sending",
+        "_stream",
+        "_unsent",
+        "_wire",
+        "peer",
+    )
 
     def __init__(self, stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT]) -> None:
         self._stream = stream
@@ -45,6 +57,7 @@ class Channel(Generic[FrameT]):
         self._wire = UNCHANGED  # until the link's is known
         # Set when the current write has finished. A lock would take 300 bytes of each idle channel.
         self._sending: trio.Event | None = None
+        self._unsent = b""  # what a stream did not take at once
         self._coming: Iterator[HandshakeDone | bytes] | None = None  # what the last read holds yet
         self._broken = False
         self._failure: PeerError | None = None
@@ -74,14 +87,16 @@ class Channel(Generic[FrameT]):
         await trio.lowlevel.checkpoint_if_cancelled()
         while self._sending is not None:
             await self._sending.wait()
-        if self._broken or not self._link.is_open:
-            raise TransportError("the connection broke, or what came over it was refused")
+        self._check_whole()
         sent = self._sending = trio.Event()
         try:
             # After a partial write, as when the sender is cancelled, nothing may follow on the stream.
             self._broken = True
             size = 0
             with _TRANSLATED:
+                if self._unsent:
+                    unsent, self._unsent = self._unsent, b""
+                    await self._stream.send_all(unsent)
                 for frame in self._wire.all_down(frames):
                     if size >= _WRITE:
                         await self._stream.send_all(self._link.data_to_send())
@@ -94,6 +109,32 @@ class Channel(Generic[FrameT]):
         finally:
             self._sending = None
             sent.set()
+
+    @property
+    def is_free(self) -> bool:
+        """Tell whether `send_at_once` may be called: nothing is being written, nor waits to be."""
+        return self._sending is None and not self._unsent and writes_at_once(self._stream)
+
+    @property
+    def holds_unsent(self) -> bool:
+        """Tell whether the stream did not take all of what was sent at once: `send` writes that first."""
+        return bool(self._unsent)
+
+    def send_at_once(self, *frames: Wire) -> None:
+        """Send frames as `send` does, as far as the stream takes them without waiting (`holds_unsent`)."""
+        self._check_whole()
+        self._broken = True
+        for frame in self._wire.all_down(frames):
+            self._link.send(encode(frame))
+        with _TRANSLATED:
+            data = self._link.data_to_send()
+            taken = write_at_once(self._stream, data)
+        self._unsent = data[taken:]
+        self._broken = False
+
+    def _check_whole(self) -> None:
+        if self._broken or not self._link.is_open:
+            raise TransportError("the connection broke, or what came over it was refused")
 
     async def receive(self, most: int = FRAMES_AT_ONCE) -> list[FrameT]:
         """Return the next frames, at most so many; none when the other end closed the stream.

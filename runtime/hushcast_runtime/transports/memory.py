@@ -9,6 +9,7 @@ import trio
 
 from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_runtime.transports.at_once import ReadyStream
 from hushcast_runtime.transports.base import StreamHandler, TransportError
 from hushcast_runtime.transports.streams import say_ahead
 
@@ -164,6 +165,16 @@ class Pipe:
             self._size += len(data)
             self.send(data)
 
+    def write_at_once(self, data: bytes) -> int:
+        """Write all of `data` if there is room; return how many bytes were written."""
+        if self._closed:
+            raise trio.BrokenResourceError("the other end closed the stream")
+        if self._size > MAX_IN_FLIGHT or not data:
+            return 0
+        self._size += len(data)
+        self.send(data)
+        return len(data)
+
     def send(self, data: bytes) -> None:
         """Send bytes on their way; a network that makes more of a way than a delay overrides it."""
         self.put(trio.current_time() + self._delay, data)
@@ -247,7 +258,7 @@ class Pipe:
             writable.set()
 
 
-class MemoryStream(trio.abc.Stream):
+class MemoryStream(ReadyStream):
     """One end of a stream between two daemons of one process."""
 
     __slots__ = ("_closed", "_incoming", "_outgoing")
@@ -261,6 +272,11 @@ class MemoryStream(trio.abc.Stream):
         """Send all of `data`."""
         self._check_open()
         await self._outgoing.write(bytes(data))
+
+    def write_at_once(self, data: bytes) -> int:
+        """Write all of `data` if there is room; return how many bytes were written."""
+        self._check_open()
+        return self._outgoing.write_at_once(data)
 
     async def wait_send_all_might_not_block(self) -> None:
         """Return at once."""
