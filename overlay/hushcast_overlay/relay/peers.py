@@ -11,6 +11,7 @@ import trio
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.relay.detours import Detours
 from hushcast_overlay.relay.dials import Dials
+from hushcast_overlay.relay.link_deadlines import LinkDeadlines
 from hushcast_overlay.relay.own_relay import OwnRelay
 from hushcast_overlay.relay.session import Session
 from hushcast_protocol.base import observations
@@ -106,6 +107,7 @@ class Peers:
         self.away: set[Hop] = set()
         """The next hops that messages go around."""
         self._dials = Dials()
+        self._deadlines = LinkDeadlines(context.spawn, self._now)
 
     def open_links(self) -> int:
         """Return the number of open links."""
@@ -188,13 +190,14 @@ class Peers:
         if peer.linked is not None:
             peer.linked.set()
             peer.linked = None
+        self._deadlines.add(link)
         try:
             with link.scope:
                 self._do(peer, actions)
                 # No name is given to what came: it would be kept until more comes.
                 while await self._take(peer, link, await channel.receive()):
-                    link.touch(now := self._now())
-                    link.set_timer(now)
+                    link.touch(self._now())
+                    self._deadlines.moved(link)
         except PeerError as error:
             self._counters.add("refused_form")
             log.debug("a link was closed", reason=str(error))
@@ -203,6 +206,7 @@ class Peers:
             log.debug("a link broke", reason=str(error))
         finally:
             link.end()
+            self._deadlines.remove(link)
             self._do(peer, peer.link_ended(link, self._away_after(peer.hop), self._now()))
             await channel.aclose()
 
@@ -312,7 +316,7 @@ class Peers:
     def _send(self, peer: Peer, link: Session, items: list[SpooledMessage]) -> None:
         self._counters.add("messages_sent", len(items))
         link.forward(items)
-        link.set_timer(self._now())
+        self._deadlines.moved(link)
         if self._tracer.is_on:
             for item in items:
                 sent = observations.Sent(item.message.id, item.message.tokens, key_of(peer.hop))
