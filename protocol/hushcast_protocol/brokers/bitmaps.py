@@ -14,20 +14,23 @@ from struct import unpack
 _NUMBERS = list(range(1024))
 _SMALLEST = 64  # slots in one leaf of a trie, however few there are in all
 _LEAVES = 128  # leaves that a trie is to have: more take memory, fewer leave more slots to be looked at
-_SCARCE = 16  # slots of a bitmap that are sooner found one by one than by going through its words
+FEW_SLOTS = 16  # slots that are sooner taken one by one than by going through a bitmap's words, or an index
 _FEW = 256  # slots of one label that are kept as a set: most labels are rare, and a bitmap is long
 
 
 def slots_in(bits: int) -> Iterator[int]:
-    """Yield the slots of a bitmap, lowest first."""
-    if bits.bit_count() <= _SCARCE:
-        found = []
-        while bits:  # from above: what is left becomes shorter
-            slot = bits.bit_length() - 1
-            bits ^= 1 << slot
-            found.append(slot)
-        yield from reversed(found)
-        return
+    """Return the slots of a bitmap, lowest first."""
+    if bits.bit_count() > FEW_SLOTS:
+        return _slots_in_words(bits)
+    found = []
+    while bits:  # from above: what is left becomes shorter
+        slot = bits.bit_length() - 1
+        bits ^= 1 << slot
+        found.append(slot)
+    return reversed(found)
+
+
+def _slots_in_words(bits: int) -> Iterator[int]:
     count = (bits.bit_length() + 63) // 64
     words = unpack(f"<{count}Q", bits.to_bytes(8 * count, "little"))
     if count > len(_NUMBERS) // 64:
@@ -219,7 +222,7 @@ class Tallies:
         while slots:
             digit = self._digits[at]
             self._digits[at] = digit ^ slots
-            slots &= ~digit
+            slots ^= slots & digit
             at += 1
         self._trim()
 

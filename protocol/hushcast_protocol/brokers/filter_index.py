@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from hushcast_protocol.brokers.bitmaps import LabelSlots, RangeEnds, bitmap, slots_in
+from hushcast_protocol.brokers.bitmaps import FEW_SLOTS, LabelSlots, RangeEnds, bitmap, slots_in
 from hushcast_protocol.brokers.filters import Side, Sides, holds
 from hushcast_protocol.content.attributes import Attribute, Label
 
@@ -59,17 +59,15 @@ class _Ranges:
 
     def covering(self, side: Side) -> FoundSlots:
         assert isinstance(side, tuple)
-        return _both(self._lows.up_to(side[0]), self._highs.from_(side[1]))
+        low, near_low = self._lows.up_to(side[0])
+        high, near_high = self._highs.from_(side[1])
+        return low & high, (low | near_low) & (high | near_high)
 
     def covered(self, side: Side) -> FoundSlots:
         assert isinstance(side, tuple)
-        return _both(self._lows.from_(side[0]), self._highs.up_to(side[1]))
-
-
-def _both(lows: FoundSlots, highs: FoundSlots) -> FoundSlots:
-    """Return the slots with both ends where they are to be, given those that surely and that may be there."""
-    sure = lows[0] & highs[0]
-    return sure, (lows[0] | lows[1]) & (highs[0] | highs[1])
+        low, near_low = self._lows.from_(side[0])
+        high, near_high = self._highs.up_to(side[1])
+        return low & high, (low | near_low) & (high | near_high)
 
 
 class _Column:
@@ -127,6 +125,8 @@ class BoxIndex:
         self._columns = [
             _Column(attribute, partial(self._side, at)) for at, attribute in enumerate(attributes)
         ]
+        # What has a label is little: the rest is looked for in that.
+        self._order = sorted(range(len(attributes)), key=lambda at: not isinstance(attributes[at], Label))
         self._sides: list[Sides | None] = []
         self._free: list[int] = []
         self._all = 0
@@ -160,29 +160,36 @@ class BoxIndex:
 
     def covering(self, sides: Sides, among: int | None = None) -> int:
         """Return the slots whose boxes hold a box, that of an equal one included; or those `among` some."""
-        columns = zip(self._columns, sides, strict=True)
-        sure, unsure = self._common((column.covering(side) for column, side in columns), among)
-        boxes = self._sides
-        return sure | bitmap(slot for slot in slots_in(unsure) if holds(boxes[slot] or (), sides))
+        sure = possible = self._all if among is None else self._all & among
+        for column, side in zip(self._columns, sides, strict=True):
+            certainly, perhaps = column.covering(side)
+            sure &= certainly
+            possible &= perhaps
+        # What is unsure has the labels or no condition in their place; ends of ranges are left to tell.
+        boxes: Any = self._sides
+        found: Iterable[int] = self._unsure(possible ^ sure)
+        for at, low, high in _ranges(sides):
+            found = [n for n in found if not (box := boxes[n][at]) or (box[0] <= low and high <= box[1])]
+        return sure | bitmap(found)
 
     def covered(self, sides: Sides, among: int | None = None) -> int:
         """Return the slots whose boxes a box holds, that of an equal one included; or those `among` some."""
-        columns = zip(self._columns, sides, strict=True)
-        found = [column.covered(side) for column, side in columns if side is not None]
-        sure, unsure = self._common(found, among)
-        if not unsure:
-            return sure
-        # What is unsure has the labels, and ranges where there are to be some; their ends are left to tell.
-        ends = [(at, side[0], side[1]) for at, side in enumerate(sides) if isinstance(side, tuple)]
-        boxes, inside = self._sides, []
-        for slot in slots_in(unsure):
-            box: Any = boxes[slot]
-            for at, low, high in ends:
-                if box[at][0] < low or box[at][1] > high:
-                    break
-            else:
-                inside.append(slot)
-        return sure | bitmap(inside)
+        sure = possible = self._all if among is None else self._all & among
+        for at in self._order:
+            side = sides[at]
+            if side is None:
+                continue
+            if possible.bit_count() <= FEW_SLOTS:  # most boxes hold none: these are sooner looked at
+                return bitmap([n for n in self._unsure(possible) if holds(sides, self.sides(n))])
+            certainly, perhaps = self._columns[at].covered(side)
+            sure &= certainly
+            possible &= perhaps
+        # What is unsure has the labels, and ranges where there are to be some.
+        boxes: Any = self._sides
+        found: Iterable[int] = self._unsure(possible ^ sure)
+        for at, low, high in _ranges(sides):
+            found = [n for n in found if low <= boxes[n][at][0] and boxes[n][at][1] <= high]
+        return sure | bitmap(found)
 
     @property
     def all(self) -> int:
@@ -192,12 +199,12 @@ class BoxIndex:
     def _side(self, at: int, slot: int) -> Side:
         return self.sides(slot)[at]
 
-    def _common(self, found: Iterable[FoundSlots], among: int | None) -> FoundSlots:
-        """Return the slots that are surely meant on all attributes, and those to be looked at one by one."""
-        sure = possible = self._all if among is None else self._all & among
-        for certainly, perhaps in found:
-            sure &= certainly
-            possible &= perhaps
-        unsure = possible ^ sure
-        self._meter.read += 1 + len(self._sides) // 1024 + unsure.bit_count() // 16
-        return sure, unsure
+    def _unsure(self, slots: int) -> Iterator[int]:
+        """Return the slots that are to be looked at one by one, and count what that takes."""
+        self._meter.read += 1 + len(self._sides) // 1024 + slots.bit_count() // 16
+        return slots_in(slots)
+
+
+def _ranges(sides: Sides) -> list[tuple[int, int, int]]:
+    """Return where a box has ranges, and their ends."""
+    return [(at, side[0], side[1]) for at, side in enumerate(sides) if isinstance(side, tuple)]

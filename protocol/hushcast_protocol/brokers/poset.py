@@ -45,7 +45,9 @@ class TopicPoset:
         """The bitmap of those that no other covers: one filter may make all others none in one operation."""
         self._taken = 0  # roots as they were taken, of what is here
         self._gone: dict[Sides, None] = {}  # what was taken as a root, and is not here any more
-        # Free slots keep their numbers until they are used again.
+        self._wide = 0
+        """The bitmap of those that cover others or did: few do, and what never did leaves without a look."""
+        # Free slots keep their numbers until they are used again, and what they are in `_wide`.
         self._above = Tallies()
         self._sizes = Tallies()  # what covers another is larger
 
@@ -73,7 +75,7 @@ class TopicPoset:
             yield largest
             if slots and not looks.take(largest.bit_count()):
                 return
-            for slot in slots_in(largest):
+            for slot in slots_in(largest & self._wide):
                 slots &= ~self.boxes.covered(self.boxes.sides(slot), slots)
                 if not slots:
                     break
@@ -86,7 +88,7 @@ class TopicPoset:
             yield smallest
             if slots and not looks.take(smallest.bit_count()):
                 return
-            for slot in slots_in(smallest):
+            for slot in slots_in(smallest & ~self.roots):
                 slots &= ~self.boxes.covering(self.boxes.sides(slot), slots)
                 if not slots:
                     break
@@ -110,11 +112,15 @@ class TopicPoset:
         self.slots[sides] = slot
         if slot == len(self.sources):
             self.sources.append(set())
+        bit = 1 << slot
         if not above:
-            self.roots = self.roots & ~self._above.zero(below) | 1 << slot
+            self.roots = self.roots & ~self._above.zero(below) | bit
+        self._wide |= above
+        if bool(self._wide & bit) != bool(below):
+            self._wide ^= bit
         if sides in self._gone:
             del self._gone[sides]
-            self._taken |= 1 << slot
+            self._taken |= bit
         self._above.put(slot, above.bit_count())
         self._sizes.put(slot, size(self.topic, sides))
         self._above.add(below)
@@ -123,12 +129,13 @@ class TopicPoset:
     def remove(self, slot: int) -> None:
         """Take out what is in a slot, which has no sources any more."""
         sides = self.boxes.sides(slot)
-        below = self.successors(sides)
+        bit = 1 << slot
+        below = self.boxes.covered(sides) ^ bit if self._wide & bit else 0
         self._above.subtract(below)
-        if self.roots >> slot & 1:
-            self.roots = self.roots ^ 1 << slot | self._above.zero(below)
-        if self._taken >> slot & 1:
-            self._taken ^= 1 << slot
+        if self.roots & bit:
+            self.roots = self.roots ^ bit | self._above.zero(below)
+        if self._taken & bit:
+            self._taken ^= bit
             self._gone[sides] = None
         del self.slots[sides]
         self.boxes.discard(slot)
