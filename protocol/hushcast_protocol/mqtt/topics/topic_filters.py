@@ -78,14 +78,12 @@ def matches(wanted: str, topic: str) -> bool:
     """
     if topic.startswith("$") and wanted[0] in "+#":
         return False
-    filter_levels, topic_levels = wanted.split("/"), topic.split("/")
-    if filter_levels[-1] == "#":
-        filter_levels.pop()
-        if len(filter_levels) > len(topic_levels):
-            return False  # `a/#` covers `a`, too
-    elif len(filter_levels) != len(topic_levels):
-        return False
-    return all(one in ("+", other) for one, other in zip(filter_levels, topic_levels, strict=False))
+    ours, theirs = wanted.split("/"), topic.split("/")
+    for one, other in zip(ours, theirs, strict=False):
+        if one != other and one != "+":
+            return one == "#"
+    more = len(ours) - len(theirs)
+    return more == 0 or (more == 1 and ours[-1] == "#")  # `a/#` covers `a`, too
 
 
 def intersects(one: str, other: str) -> bool:
