@@ -13,8 +13,9 @@ who says "nothing" means it. What nobody reserved passes unless the rules are st
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from enum import Enum
+from operator import attrgetter
 
 import msgspec
 
@@ -22,6 +23,8 @@ from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
 
 _MOST = 3  # owners that a reason names
+
+_place = attrgetter("owner", "of_message", "filter")  # of a clause: what sorts it among others
 
 _Owner = str | tuple[str]  # of reservations, or of a message: that stands beside its owner's reservations
 
@@ -76,40 +79,39 @@ class PurposeDecision(msgspec.Struct, frozen=True):
         return next(one for one in ancestors(self.purpose) if one in purposes)
 
 
-def decide(clauses: Iterable[Clause], purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
+def decide(clauses: Sequence[Clause], purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
     """Decide by the clauses that cover a topic, that of the message included.
 
     A reader without a purpose gets what nobody reserved. With `strict`, nobody gets that, nor what nobody but
     those who are gone reserved.
     """
-    found = list(clauses)
-    if not found or (strict and all(one.of_nobody for one in found)):
+    if not clauses or (strict and all(one.of_nobody for one in clauses)):
         return PurposeDecision(
             not strict, DecisionReason.STRICT if strict else DecisionReason.UNRESERVED, purpose, ()
         )
     if purpose is None:
-        return PurposeDecision(False, DecisionReason.NO_PURPOSE, None, (min(found, key=_place),))
+        return PurposeDecision(False, DecisionReason.NO_PURPOSE, None, (min(clauses, key=_place),))
     above = ancestors(purpose)
     allowing: dict[_Owner, Clause | None] = {}
-    for one in found:
-        if not one.aip or not one.pip.isdisjoint(above):  # `closes`: asked of each, for each decision
-            closing = min((each for each in found if closes(each, above)), key=_place)
+    for one in clauses:
+        aip = one.aip
+        if not aip or not one.pip.isdisjoint(above):  # `closes`: asked of each, for each decision
+            closing = min((each for each in clauses if closes(each, above)), key=_place)
             return PurposeDecision(
                 False,
                 DecisionReason.PROHIBITED if closing.aip else DecisionReason.NOTHING,
                 purpose,
                 (closing,),
             )
-        owner = _owner(one)
-        known = allowing.get(owner)
-        if one.aip.isdisjoint(above):
+        owner = (one.owner,) if one.of_message else one.owner  # `_owner`, as often
+        if aip.isdisjoint(above):
             allowing.setdefault(owner, None)
-        elif known is None or one.filter < known.filter:
+        elif (known := allowing.get(owner)) is None or one.filter < known.filter:
             allowing[owner] = one
     deciding = [one for one in allowing.values() if one is not None]
     if len(deciding) == len(allowing):
         return PurposeDecision(True, DecisionReason.ALLOWED, purpose, _sorted(deciding))
-    refusing = [one for one in found if allowing[_owner(one)] is None]
+    refusing = [one for one in clauses if allowing[_owner(one)] is None]
     first = _owner(min(refusing, key=_place))
     return PurposeDecision(
         False, DecisionReason.NOT_ALLOWED, purpose, _sorted([one for one in refusing if _owner(one) == first])
@@ -129,10 +131,6 @@ def _sorted(clauses: list[Clause]) -> tuple[Clause, ...]:
     if len(clauses) > 1:
         clauses.sort(key=_place)
     return tuple(clauses)
-
-
-def _place(clause: Clause) -> tuple[str, bool, str]:
-    return clause.owner, clause.of_message, clause.filter
 
 
 def _named(clause: Clause) -> str:

@@ -21,6 +21,8 @@ from hushcast_protocol.purposes.purpose_names import Purpose
 Images = Callable[[str], Sequence[str]]
 """Tells by which filters, in one spelling, all names of the messages are matched that a filter means."""
 
+_Key = tuple[str, str]  # owner, and filter as it was reserved
+
 MAX_RESERVATIONS = 20_000  # of all owners, each its share; some thousands for a fleet, 1 to 2 KB each
 
 
@@ -34,14 +36,14 @@ class Reservations(ABC):
 
     def __init__(self, images: Images = one_spelling) -> None:
         self._images = images
-        self._held: dict[tuple[str, str], Clause] = {}
+        self._held: dict[_Key, Clause] = {}
         self._places = Shares(MAX_RESERVATIONS)
 
     def put(self, clause: Clause) -> None:
         """Keep a reservation in place of the owner's for the same filter, whether there is room or not."""
         self._hold(clause)
 
-    def _hold(self, clause: Clause) -> tuple[str, str]:
+    def _hold(self, clause: Clause) -> _Key:
         """Return the key that it is kept by, for who keeps it in another place, too: it takes memory once."""
         key = (clause.owner, clause.filter)
         if key not in self._held:
@@ -94,17 +96,17 @@ class ReservationList(Reservations):
     def covering(self, topic: str) -> Sequence[Clause]:
         """Return those whose filter matches a topic name."""
         name = normal(topic)
-        return [one for one in self._all() if matches(one.filter, name)]
+        return self._under(lambda image: matches(image, name))
 
     def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
         """Return those whose filter has a topic in common with another; raises `BudgetExhausted`."""
         if budget is not None:
             budget.take(len(self))
         name = normal(wanted)
-        return [one for one in self._all() if intersects(one.filter, name)]
+        return self._under(lambda image: intersects(image, name))
 
-    def _all(self) -> Iterator[Clause]:
-        return (one.under(image) for one in self for image in self._images(one.filter))
+    def _under(self, is_meant: Callable[[str], bool]) -> list[Clause]:
+        return [one.under(image) for one in self for image in self._images(one.filter) if is_meant(image)]
 
 
 class ReservationTree(Reservations):
@@ -112,18 +114,21 @@ class ReservationTree(Reservations):
 
     def __init__(self, images: Images = one_spelling) -> None:
         super().__init__(images)
-        self._tree: FilterTree[dict[tuple[str, str], Clause]] = FilterTree()
+        # Most filters are reserved by one owner: a table for each takes memory, and time to go through.
+        self._tree: FilterTree[Clause | dict[_Key, Clause]] = FilterTree()
 
     def put(self, clause: Clause) -> None:
         """Keep a reservation."""
         key = self._hold(clause)
         wanted = clause.filter
         for image in self._images(wanted):
-            there = self._tree.get(image)
-            if there is None:
-                there = {}
+            one = clause if image == wanted else clause.under(image)
+            there = self._tree.put(image, one)
+            if isinstance(there, dict):
+                there[key] = one
                 self._tree.put(image, there)
-            there[key] = clause if image == wanted else clause.under(image)
+            elif there is not None and (theirs := (there.owner, there.of or there.filter)) != key:
+                self._tree.put(image, {theirs: there, key: one})
             self._changed(image)
 
     def remove(self, owner: str, wanted: str) -> bool:
@@ -132,24 +137,33 @@ class ReservationTree(Reservations):
             return False
         for image in self._images(wanted):
             there = self._tree.get(image)
-            assert there is not None
-            del there[owner, wanted]
-            if not there:
+            if isinstance(there, dict):
+                del there[owner, wanted]
+            if not isinstance(there, dict) or not there:
                 self._tree.remove(image)
             self._changed(image)
         return True
 
     def covering(self, topic: str) -> Sequence[Clause]:
         """Return those whose filter matches a topic name."""
-        return [one for there in self._tree.match(normal(topic)) for one in there.values()]
+        found: list[Clause] = []
+        for there in self._tree.match(normal(topic)):
+            if isinstance(there, dict):
+                found += there.values()
+            else:
+                found.append(there)
+        return found
 
     def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
         """Return those whose filter has a topic in common with another; raises `BudgetExhausted`."""
         found: list[Clause] = []
         for there in self._tree.intersecting(normal(wanted), budget):
             if budget is not None:
-                budget.take(len(there))
-            found += there.values()
+                budget.take(len(there) if isinstance(there, dict) else 1)
+            if isinstance(there, dict):
+                found += there.values()
+            else:
+                found.append(there)
         return found
 
     def _changed(self, image: str) -> None:

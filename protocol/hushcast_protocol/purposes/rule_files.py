@@ -89,7 +89,7 @@ class ReservationRules:
 
     def _decide(self, question: PurposeQuestion) -> PurposeDecision:
         there = self._tree.match(normal(question.topic))
-        return decide((one for some in there for one in some), question.purpose, self.strict)
+        return decide([one for some in there for one in some], question.purpose, self.strict)
 
     def _reach(self, question: PurposeQuestion) -> FilterReach:
         return FilterReach(

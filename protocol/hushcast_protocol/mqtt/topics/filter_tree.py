@@ -76,16 +76,29 @@ class FilterTree(Generic[T]):
 
     def __init__(self) -> None:
         self._root: _Node[T] = _Node(())
-        self._values: dict[str, T] = {}  # by filter, for who asks for one alone
+        self._places: dict[str, _Node[T]] = {}  # by filter that has a value, for who asks for one alone
 
     def get(self, wanted: str) -> T | None:
         """Return the value of a filter, `None` if it has none."""
-        return self._values.get(wanted)
+        node = self._places.get(wanted)
+        if node is None:
+            return None
+        return node.rest if wanted.endswith("#") else node.here
 
-    def put(self, wanted: str, value: T) -> None:
-        """Give a filter a value."""
-        self._values[wanted] = value
-        levels, is_open = _parts(wanted)
+    def put(self, wanted: str, value: T) -> T | None:
+        """Give a filter a value; return the one that it had, `None` if it had none."""
+        node = self._places.get(wanted)
+        if node is None:
+            node = self._places[wanted] = self._place(wanted)
+        if wanted.endswith("#"):
+            before, node.rest = node.rest, value
+        else:
+            before, node.here = node.here, value
+        return before
+
+    def _place(self, wanted: str) -> _Node[T]:
+        """Return the place of a filter, made where there was none. It stays while the filter has a value."""
+        levels, _ = _parts(wanted)
         node, at = self._root, 0
         while at < len(levels):
             following = node.below.get(levels[at])
@@ -100,14 +113,11 @@ class FilterTree(Generic[T]):
                 node.put_below(between)
                 following = between
             node, at = following, at + common
-        if is_open:
-            node.rest = value
-        else:
-            node.here = value
+        return node
 
     def remove(self, wanted: str) -> None:
         """Take a filter's value away, and the places that nothing needs any more."""
-        if self._values.pop(wanted, None) is None:
+        if self._places.pop(wanted, None) is None:
             return
         levels, is_open = _parts(wanted)
         path = self._path(levels)
@@ -128,25 +138,27 @@ class FilterTree(Generic[T]):
         found: list[T] = []
         levels = topic.split("/")
         last = len(levels)
-        waiting = [(self._root, 0)]
+        waiting: list[tuple[_Node[T], int]] = []
+        node, at = self._root, 0
         may_be_wild = not topic.startswith("$")
-        while waiting:
-            node, at = waiting.pop()
+        while True:
             if node.rest is not None and may_be_wild:
                 found.append(node.rest)
-            if at == last:
-                if node.here is not None:
-                    found.append(node.here)
-                continue
-            level, below = levels[at], node.below
-            step = below.get(level)
-            if step is not None and (step.length == 1 or step.is_led_to(levels, at)):
-                waiting.append((step, at + step.length))
-            step = below.get("+") if may_be_wild and level != "+" else None
-            if step is not None and (step.length == 1 or step.is_led_to(levels, at)):
-                waiting.append((step, at + step.length))
-            may_be_wild = True
-        return found
+            if at < last:
+                level, below = levels[at], node.below
+                step = below.get(level)
+                if step is not None and (step.length == 1 or step.is_led_to(levels, at)):
+                    waiting.append((step, at + step.length))
+                step = below.get("+") if may_be_wild and level != "+" else None
+                may_be_wild = True
+                if step is not None and (step.length == 1 or step.is_led_to(levels, at)):
+                    node, at = step, at + step.length
+                    continue
+            elif node.here is not None:
+                found.append(node.here)
+            if not waiting:
+                return found
+            node, at = waiting.pop()
 
     def intersecting(self, wanted: str, budget: Budget | None = None) -> list[T]:
         """Return the values of all filters that match some topic which the filter `wanted` matches, too.
@@ -189,7 +201,7 @@ class FilterTree(Generic[T]):
 
     def __bool__(self) -> bool:
         """Tell whether there is any filter."""
-        return bool(self._values)
+        return bool(self._places)
 
     def _path(self, levels: list[str]) -> list[_Node[T]]:
         """Return the places on the way to a filter that has a value, its own the last."""
