@@ -71,6 +71,15 @@ KEEP_NOTHING = [
     pytest.param(brokers_as_published, id="brokers under full as published"),
     pytest.param(brokers_in_a_community, id="brokers in a community"),
 ]
+OVER_DAYS = pytest.mark.parametrize(
+    "opened",
+    [
+        pytest.param(*one.values, id=one.id, marks=[*one.marks, *[pytest.mark.soak] * ("tcp" in str(one.id))])
+        for one in CARRIERS
+    ],
+    indirect=True,
+)
+"""For what only waits for days to end: what real sockets add shows in all else."""
 PAST_WITHIN = 6 * 3600.0  # seconds for the questions of some days, their pauses, and an epoch more
 KINDS = make_topic("kinds of news", ["kind"], TopicSecret(bytes(range(32))))
 
@@ -150,6 +159,7 @@ async def test_topics_and_conditions_are_kept_apart(world: World) -> None:
 
 
 @pytest.mark.slow
+@OVER_DAYS
 async def test_routes_outlast_their_days(world: World) -> None:
     reader = world.reader()
     await keep(world.here, reader)
@@ -484,6 +494,7 @@ async def test_routes_that_come_and_go_leave_nothing(world: World) -> None:
 
 
 @pytest.mark.slow
+@OVER_DAYS
 async def test_what_waits_for_whoever_stays_away_goes_with_its_day(world: World) -> None:
     reader = world.reader()
     await keep(world.here, reader)

@@ -44,7 +44,7 @@ async def publish(net: SmallNetwork, sent: list[Message]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 3))])
 async def test_what_has_a_receipt_comes_whoever_is_restarted_when(seed: int) -> None:
     async with small_network(relays=3, clients=0, epoch=LONG, seed=seed) as net:
         top, host, _ = net.relays

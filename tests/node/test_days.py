@@ -123,11 +123,14 @@ CLOCKS = {
     "all but the publisher 5 s late": {name: -5.0 for name in NAMES if name != "client-1"},
     "all but the subscriber 5 s late": {name: -5.0 for name in NAMES if name != "client-0"},
 }
+IN_SUITE = ("spread over 5 s", "the subscriber 5 s late", "all but the publisher 5 s late")
 READINGS = make_topic("readings", ["level:0..65535"], TopicSecret(bytes(range(32))))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("clocks", CLOCKS)
+@pytest.mark.parametrize(
+    "clocks", [one if one in IN_SUITE else pytest.param(one, marks=pytest.mark.soak) for one in CLOCKS]
+)
 async def test_nothing_is_lost_or_doubled_over_two_changes_of_day_with_clocks_apart(clocks: str) -> None:
     """Messages on a label and on a private range topic, every other of them inside the range.
 

@@ -25,7 +25,7 @@ def span(chance: random.Random, name: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("relays", [20, pytest.param(80, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("relays", [20, pytest.param(80, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("names", ["a", "ab"], ids=["range", "box"])
 async def test_applications_see_what_matches_and_the_rest_is_counted_and_bounded(
     names: str, relays: int

@@ -168,7 +168,10 @@ def told_of_wire(net: SmallNetwork, node: Node) -> Any:
     return examine_overlay(side, None, node.identity is not None, net.env)
 
 
-@pytest.mark.parametrize("relays", [11, 9], ids=["9 percent", "11 percent"])
+@pytest.mark.parametrize(
+    "relays",
+    [pytest.param(11, id="9 percent", marks=pytest.mark.soak), pytest.param(9, id="11 percent")],
+)
 async def test_the_network_goes_on_without_who_lags_and_who_lags_says_so(
     monkeypatch: pytest.MonkeyPatch, relays: int
 ) -> None:

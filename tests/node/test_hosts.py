@@ -51,7 +51,7 @@ async def test_a_link_stays_when_what_it_brought_is_acknowledged() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 4))])
 async def test_what_has_a_receipt_comes_once_whoever_is_restarted_when(seed: int) -> None:
     async with small_network(epoch=LONG, seed=seed, relays=4, origins=1) as net:
         subscriber, publisher = net.clients
@@ -144,7 +144,7 @@ async def test_the_second_host_is_used_after_two_epochs_and_the_first_again_when
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 3))])
 async def test_nothing_is_lost_or_doubled_while_a_box_moves_back_and_forth(seed: int) -> None:
     """One host at a time is away for up to four epochs, the owner restarts, and all are back by midnight.
 
