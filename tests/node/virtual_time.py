@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from simulated_sleep import sleep_by_calls
 from steps import run_in_short_steps
 
-from hushcast_testnet.simulations.clock_calls import sleep_by_calls
 from hushcast_testnet.simulations.overlay_simulation import rare_collections
 
 SCHEDULE = int(os.environ.get("HUSHCAST_SCHEDULE", "1"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import heapq
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import trio
@@ -29,7 +28,6 @@ class ClockCalls:
         self._clock = clock
         self._calls: list[tuple[float, int, Callable[[], None]]] = []
         self._asked = 0  # breaks ties: what was asked for first is called first
-        self._forgotten: set[int] = set()  # calls of who no longer waits: no moment to stop at
         # trio asks this of the clock when no task can run. There is no public way, and a mock clock has no
         # subclasses.
         clock._autojump = self._pass_time  # type: ignore[method-assign]
@@ -41,25 +39,7 @@ class ClockCalls:
         self._asked += 1
         heapq.heappush(self._calls, (moment, self._asked, function))
 
-    async def sleep(self, seconds: float) -> None:
-        """Wait, as `trio.sleep` does; raise `ValueError` where it does."""
-        if not seconds >= 0:
-            raise ValueError("`seconds` must be non-negative")
-        if not seconds:
-            await trio.lowlevel.checkpoint()
-            return
-        task = trio.lowlevel.current_task()
-        self.call_at(self._clock.current_time() + seconds, lambda: trio.lowlevel.reschedule(task))
-        number = self._asked
-
-        def forget(_: object) -> trio.lowlevel.Abort:
-            self._forgotten.add(number)
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        await trio.lowlevel.wait_task_rescheduled(forget)
-
     def _pass_time(self) -> None:
-        self._drop_forgotten()
         moment = _RUN.GLOBAL_RUN_CONTEXT.runner.deadlines.next_deadline()
         if self._calls:
             moment = min(moment, self._calls[0][0])
@@ -70,11 +50,6 @@ class ClockCalls:
         now = max(moment, self._clock.current_time())
         while self._calls and self._calls[0][0] <= now:
             heapq.heappop(self._calls)[2]()
-            self._drop_forgotten()
-
-    def _drop_forgotten(self) -> None:
-        while self._calls and self._calls[0][1] in self._forgotten:
-            self._forgotten.remove(heapq.heappop(self._calls)[1])
 
 
 def call_at() -> CallAt | None:
@@ -82,23 +57,6 @@ def call_at() -> CallAt | None:
     clock = trio.lowlevel.current_clock()
     jumps = isinstance(clock, trio.testing.MockClock) and clock.autojump_threshold < math.inf
     return _calls_of(clock).call_at if jumps else None
-
-
-@contextmanager
-def sleep_by_calls(clock: trio.testing.MockClock) -> Iterator[ClockCalls]:
-    """Have `trio.sleep` wait for a call while a run has this clock: simulated days are mostly sleep."""
-    before, calls = trio.sleep, _calls_of(clock)
-
-    async def sleep(seconds: float) -> None:
-        # Another run of this process, in another thread, has a clock of its own.
-        is_ours = trio.lowlevel.current_clock() is clock
-        await (calls.sleep(seconds) if is_ours else before(seconds))
-
-    trio.sleep = sleep
-    try:
-        yield calls
-    finally:
-        trio.sleep = before
 
 
 @functools.lru_cache(maxsize=1)
