@@ -66,3 +66,15 @@ def _running(
         testnet.down(directory)
     left = [m.name for m in testnet.load(directory).members if testnet.holder(Path(m.state))]
     assert not left, f"still running: {left}"
+
+
+@pytest.fixture
+def late_on_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have simulations of the overlay begin five and a half hours before a day ends.
+
+    What happens at a drawn moment of what is left of the day happens soon, and so does midnight.
+    """
+    from hushcast_testnet.simulations import overlay_simulation  # real testnets start without it
+    from hushcast_testnet.simulations.scenario import EPOCH_SECONDS
+
+    monkeypatch.setattr(overlay_simulation, "BEGIN", overlay_simulation.BEGIN + 16 * EPOCH_SECONDS)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from hushcast_testnet.simulations import overlay_simulation
 from hushcast_testnet.simulations.faults import Faults
+from hushcast_testnet.simulations.overlay_members import OverlayMember
 from hushcast_testnet.simulations.overlay_simulation import Scenario, SimulationResult, simulate
 
 pytestmark = pytest.mark.slow
@@ -15,6 +17,7 @@ pytestmark = pytest.mark.slow
 SMALL = Scenario(nodes=30, subscribers=3, publications=40)
 
 
+@pytest.mark.usefixtures("late_on_a_day")
 def test_small_networks_lose_nothing_to_relays_that_die_or_come_and_go() -> None:
     for faults, minutes in ((Faults(kill=0.1), None), (Faults(churn=0.03), 30)):
         result = simulate(Scenario(30, 3, 40, faults=faults, minutes=minutes, origins=2))
@@ -30,27 +33,30 @@ def test_without_faults_nothing_is_said_to_be_repaired() -> None:
     assert result.lost_with_receipt == result.gaps_reported == 0
 
 
+@pytest.mark.usefixtures("late_on_a_day")
 def test_a_tenth_of_the_relays_killed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waited for a host that died for good goes to the next one; who has lost both has nobody."""
-    lost: list[tuple[int, int]] = []  # subscribers without their first host, and without both
-    count = overlay_simulation._Simulation._count
+    """What waited for a host that died for good goes to the next one; who has lost both has nobody.
 
-    def look(self: Any) -> SimulationResult:
-        up = {relay.key for relay in self._relays if relay.is_up}
+    So relays are drawn until some subscribers lose their first host, and nobody both.
+    """
+    drawn: list[list[OverlayMember]] = []
+
+    def kill(self: Any, nursery: trio.Nursery) -> None:
         boxes = [held.box for client in self._clients for held in client.daemon.overlay.routes.held]
-        hosts = [box.hosts.relays for box in boxes if box is not None]
+        hosts = [set(box.hosts.relays) for box in boxes if box is not None]
+        firsts = {box.hosts.relays[0] for box in boxes if box is not None}
         assert len(hosts) == 10
-        lost.append((sum(up.isdisjoint(both[:1]) for both in hosts), sum(map(up.isdisjoint, hosts))))
-        return count(self)
+        while len(drawn) < 100:
+            drawn.append(self._env.sample(self._relays, len(self._relays) // 10))
+            killed = {relay.key for relay in drawn[-1]}
+            if firsts & killed and not any(both <= killed for both in hosts):
+                break
+        for relay in drawn[-1]:
+            relay.kill()
 
-    monkeypatch.setattr(overlay_simulation._Simulation, "_count", look)
-    for seed in range(1, 7):  # until some have lost their first host, and nobody both
-        result = simulate(
-            Scenario(nodes=100, subscribers=10, publications=50, faults=Faults(kill=0.1), seed=seed)
-        )
-        if lost[-1][0] > 0 == lost[-1][1]:
-            break
-    assert lost[-1][0] > 0 == lost[-1][1], lost
+    monkeypatch.setattr(overlay_simulation._Simulation, "_break", kill)
+    result = simulate(Scenario(nodes=50, subscribers=10, publications=50, faults=Faults(kill=0.1)))
+    assert 0 < len(drawn) < 100
     assert result.receipts >= 49  # a publisher may be killed before it has heard from a relay
     assert result.lost_with_receipt == 0, "not even what was inside the relays that died"
     assert result.repaired == {"pairs": 250, "delivered": 250}  # half of them follow the fault's repair
