@@ -319,15 +319,18 @@ class SmallNetwork:
         directory: Callable[[SmallNetwork, int], Directory] | None = None,
         clocks_are_set: bool = False,
         ready: ReadyRule = NONE_READY,
+        later: float = 0.0,
         **profile: Any,
     ) -> None:
         """`skews` are the seconds that a daemon's clock is ahead, by its name; `directory` makes another.
 
+        The network begins so many epochs `later` than others do, which is early on a day.
         Where `clocks_are_set` meanwhile, daemons look at theirs as real ones do.
         """
         self.nursery = nursery
         self.seed = seed
         self.epoch = epoch
+        self._begin = (BEGIN / EPOCH_SECONDS + later) * epoch
         self.skews = skews or {}
         self.look_every = LOOK_EVERY if clocks_are_set else math.inf
         self.probes_an_epoch = probes_an_epoch
@@ -350,12 +353,12 @@ class SmallNetwork:
         if self.traces is None:
             return NoTracer()
         name = node.id.hex() if node.identity else node.name
-        tracer = FileTracer(self.traces, node.name, name, BEGIN, self.epoch, env)
+        tracer = FileTracer(self.traces, node.name, name, self._begin, self.epoch, env)
         self.tracers.append(tracer)
         return tracer
 
     def environment(self, name: str) -> Environment:
-        begin = BEGIN * self.epoch / EPOCH_SECONDS + self.skews.get(name.split()[0], 0.0)
+        begin = self._begin + self.skews.get(name.split()[0], 0.0)
         return simulated_environment(f"{self.seed} {name}", begin, self.look_every)
 
     def add(self, name: str, is_relay: bool, store: Store | None = None) -> Node:

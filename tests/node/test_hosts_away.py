@@ -113,7 +113,7 @@ async def test_an_owner_that_comes_back_when_the_day_it_left_on_is_over_is_told_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 3))])
 async def test_the_second_host_is_left_when_the_first_is_back_and_asked_once_more(seed: int) -> None:
     async with small_network(relays=7, seed=seed) as net:
         subscriber = net.clients[0]

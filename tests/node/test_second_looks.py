@@ -202,7 +202,7 @@ async def test_what_is_too_much_is_not_looked_for_and_counted(monkeypatch: pytes
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("bad", "count"), [(2, 150), (4, 150)])
+@pytest.mark.parametrize(("bad", "count"), [pytest.param(2, 150, marks=pytest.mark.soak), (4, 150)])
 async def test_where_relays_lose_everything_nothing_lacks_after_an_epoch(bad: int, count: int) -> None:
     """Of twenty relays 10 and 20 % lose all that passes them, and say that they have it."""
     async with kept_network(relays=20, clients=1, epoch=6 * LONG) as net:
