@@ -1,8 +1,8 @@
 """How many boxes ever have a colluding host: `python -m benchmarks.lab.host_lists [--boxes B] [--life DAYS]`.
 
 Each owner goes by the daemons' own `HostList`, through the rosters of a network whose honest relays live for
-some time and are followed by others; colluders stay. Attempts to reach an honest host fail by a chance: never, in
-a flood of handshakes at all of them, or always.
+some time and are followed by others; colluders stay. Attempts at an honest host fail by a chance: never,
+in a flood of handshakes at all of them, or always.
 """
 
 from __future__ import annotations
