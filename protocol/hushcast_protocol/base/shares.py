@@ -28,6 +28,15 @@ class Shares:
         free = self._whole - self.taken - amount
         return self._of.get(user, 0) + amount <= TIMES_FREE * free
 
+    def take_free(self, user: User, amount: int = 1) -> bool:
+        """Take so much more if the user may, and return whether it did."""
+        had = self._of.get(user, 0)
+        if had + amount > TIMES_FREE * (self._whole - self.taken - amount):
+            return False
+        self._of[user] = had + amount
+        self.taken += amount
+        return True
+
     def take(self, user: User, amount: int = 1) -> None:
         """Note that it did; what an earlier run had is taken whether it may be or not."""
         self._of[user] = self._of.get(user, 0) + amount

@@ -48,14 +48,15 @@ class Queues:
             len(session.queue) >= limits.queue or session.queue_bytes + size > limits.queue_bytes
         ):
             self._drop_oldest(session, RefusalCause.QUEUE, now)
-        if not self._held.may_take(session.user, size) and not self._make_room(session, size, now):
-            self._note(session, RefusalCause.HELD, entry.message, now)
-            return
+        if not self._held.take_free(session.user, size):
+            if not self._make_room(session, size, now):
+                self._note(session, RefusalCause.HELD, entry.message, now)
+                return
+            self._held.take(session.user, size)
         session.queue.append(entry)
         if len(session.queue) == 1:
             self._waiting.setdefault(session.user, set()).add(session)
         session.queue_bytes += size
-        self._held.take(session.user, size)
         if session.is_durable:
             self._archive.queued(session, entry, True)
 
