@@ -460,7 +460,8 @@ async def overlay(over_tcp: bool) -> AsyncIterator[World]:
 @asynccontextmanager
 async def overlay_with_keepers() -> AsyncIterator[World]:
     """The overlay over `memory`, whose relays keep what is published, on its second day."""
-    async with kept_network(4, clients=0, root=Root.HOST) as network:
+    # Early on its first day: as drawn from there, what a host loses with its disk is with a keeper.
+    async with kept_network(4, clients=0, root=Root.HOST, later=0) as network:
         world = OverlayWorld(network)
         await world.here.start()
         await world.there.start()
