@@ -32,6 +32,7 @@ pytestmark = pytest.mark.slow
 
 TOPIC = parse_topic("over the change")
 EVERY = 20.0  # virtual seconds between two publications
+EVENING = 12  # epochs later than other networks begin: once all are upgraded a day is nearly over
 
 
 async def publish(net: SmallNetwork, sent: list[bytes], numbers: Iterator[int]) -> None:
@@ -100,7 +101,7 @@ async def test_a_network_goes_on_to_another_wire_and_back_under_traffic(
 ) -> None:
     mix_releases(monkeypatch)
     opened = LinksOpened(monkeypatch, connector, directory_client)
-    async with small_network(relays=4, clients=2) as net:
+    async with small_network(relays=4, clients=2, later=EVENING) as net:
         sent: list[bytes] = []
         ear = await net.clients[0].listen(TOPIC)
         ear.close()
@@ -177,7 +178,7 @@ async def test_the_network_goes_on_without_who_lags_and_who_lags_says_so(
 ) -> None:
     """One relay is not upgraded: it loses its seat as the change comes, and has it again once it is."""
     mix_releases(monkeypatch)
-    async with small_network(relays=relays, clients=2) as net:
+    async with small_network(relays=relays, clients=2, later=EVENING) as net:
         await goes_on_without(net, net.relays[0])
 
 
