@@ -72,9 +72,13 @@ class Neighbourhood:
         What is used of the coming one early would show when this daemon fetched it.
         """
         epoch = self.calendar.epoch(self._env.now())
-        listing = [standing.roster for standing in self.standings if relay in standing.roster.relays]
-        best = max(listing, key=lambda roster: (roster.epoch <= epoch, roster.epoch), default=None)
-        return best.relays[relay] if best is not None else None
+        coming: Relay | None = None
+        for standing in reversed(self.standings):
+            if (found := standing.roster.relays.get(relay)) is not None:
+                if standing.roster.epoch <= epoch:
+                    return found
+                coming = coming or found
+        return coming
 
     def least_difficulty(self, relay: RelayId) -> int:
         """Return the lowest difficulty (bits) that whoever holds the last roster or a later one knows of."""

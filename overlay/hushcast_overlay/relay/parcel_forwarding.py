@@ -154,6 +154,8 @@ class Passage:
             confirmations.extend(await self._passing.send(onward, self._parcel.patience))
             self._passing.answered(self._previous, self._waiting.pop(onward.relay))
 
+        if not self._waiting:  # as at half of the relays of a tree
+            return confirmations
         async with trio.open_nursery() as nursery:
             for onward in tuple(self._waiting.values()):
                 nursery.start_soon(send, onward)

@@ -202,8 +202,10 @@ class Shards:
         That is the whole network, or the shards that its own relay was in yesterday, is in today, will be in
         tomorrow; what is known of today goes first.
         """
-        found = (near.relay(relay) for near in self._at_home())
-        return next((one for one in found if one is not None), None)
+        for near in self._at_home():
+            if (found := near.relay(relay)) is not None:
+                return found
+        return None
 
     def least_difficulty(self, relay: RelayId) -> int:
         """Return the lowest difficulty (bits) of stamps that others may know of such a relay."""
@@ -254,7 +256,10 @@ class Shards:
         now = self._env.now()
         today = self.calendar.day(now)
         seen: list[Neighbourhood] = []
-        for day in dict.fromkeys((today, today + 1, *self.calendar.open_days(now))):
+        if (near := self.own(today)) is not None:  # who asks seldom wants another
+            seen.append(near)
+            yield near
+        for day in (today + 1, *self.calendar.open_days(now)):
             near = self.own(day)
             if near is not None and near not in seen:
                 seen.append(near)
