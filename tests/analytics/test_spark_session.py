@@ -84,7 +84,7 @@ spark.sql.session.timeZone            Europe/Helsinki
 SHOWN = """
 import json
 from hushcast_analytics.spark_session import open_session
-spark = open_session()
+spark = open_session(rows=0)  # few, for which we set the most
 java = spark.sparkContext._jvm.java.lang
 names = [f"spark.{name}" for name in ("master", "sql.shuffle.partitions",
     "sql.parquet.compression.codec", "ui.enabled", "driver.host", "sql.session.timeZone")]
@@ -95,18 +95,26 @@ print(json.dumps([spark.conf.get(name) for name in names] + [java.System.getProp
 
 @pytest.mark.spark
 @pytest.mark.processes
-def test_settings_of_spark_defaults_win_but_where_results_depend_on_ours(
-    quick_spark: dict[str, str], tmp_path: Path
+@pytest.mark.parametrize("by", ["spark-defaults.conf", "spark-submit"])
+def test_settings_given_to_spark_win_but_where_results_depend_on_ours(
+    by: str, quick_spark: dict[str, str], tmp_path: Path
 ) -> None:
-    (tmp_path / "spark-defaults.conf").write_text(DEFAULTS)
+    program, settings = tmp_path / "shown.py", tmp_path / "spark-defaults.conf"
+    program.write_text(SHOWN)
+    settings.write_text(DEFAULTS)
     # The classes that others share stand for another class path.
     java = quick_spark["JDK_JAVA_OPTIONS"].partition(" -XX:SharedArchiveFile")[0]
-    env = {**quick_spark, "SPARK_CONF_DIR": str(tmp_path), "JDK_JAVA_OPTIONS": java}
-    shown = subprocess.run(
-        [sys.executable, "-c", SHOWN], env=env, capture_output=True, text=True, timeout=300, check=False
-    )
+    env = {**quick_spark, "JDK_JAVA_OPTIONS": java}
+    if by == "spark-submit":
+        submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+        command = [str(submit), "--properties-file", str(settings), str(program)]
+        env["PYSPARK_PYTHON"] = sys.executable
+    else:
+        command = [sys.executable, str(program)]
+        env["SPARK_CONF_DIR"] = str(tmp_path)
+    shown = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert shown.returncode == 0, shown.stderr[-3000:]
-    *found, heap = json.loads(shown.stdout)
+    *found, heap = json.loads(shown.stdout.splitlines()[-1])
     assert found == ["local[1]", "7", "snappy", "true", "localhost", "UTC", "yes"]
     assert 550 <= heap <= 600
 
