@@ -16,7 +16,6 @@ from hushcast_analytics.trace_files import Traces
 from hushcast_analytics.trace_schemas import EPOCHS_A_DAY, RUN
 
 QUANTILES = (0.5, 0.9, 0.99, 1.0)
-RANKS = 10_000  # quantiles of more values than this are off by at most one rank in as many
 
 
 def _schema(*columns: tuple[str, StringType | LongType | DoubleType]) -> StructType:
@@ -87,23 +86,27 @@ def path_lengths(traces: Traces) -> DataFrame:
         drops.join(trees, ["run", "token", "relay"])
         .where(in_force)
         .groupBy("run", "message", "relay", "mailbox")
-        .agg(F.max_by("length", "planned").alias("length"))
+        .agg(F.max_by("length", F.struct("planned", "length")).alias("length"))
     )
     return latest.groupBy("run", "length").count().select(*LENGTHS.names)
 
 
 def latencies(traces: Traces, paired: DataFrame | None = None) -> DataFrame:
-    """Return `LATENCIES` at the `QUANTILES`; `paired` are the `pairs`, where they are at hand."""
-    at = F.array(*map(F.lit, QUANTILES))
-    found = F.percentile_approx("seconds", at, 2 * RANKS)  # Spark's own word for it leaves it a rank off
-    rows = (
-        (pairs(traces) if paired is None else paired)
-        .where("seconds is not null")
-        .groupBy("run")
-        .agg(F.arrays_zip(at, found).alias("rows"))
+    """Return `LATENCIES` at the `QUANTILES`; `paired` are the `pairs`, where they are at hand.
+
+    They are exact, and so the same in whatever parts the deliveries come: Spark's own approximation depends
+    on the order in which parts are merged. Deliveries of a run are sorted, which needs no room in memory.
+    """
+    each = (pairs(traces) if paired is None else paired).where("seconds is not null")
+    of_run = Window.partitionBy("run")
+    rank = F.row_number().over(of_run.orderBy("seconds"))
+    ranked = each.select("run", "seconds", (rank / F.count("*").over(of_run)).alias("share"))
+    found = [F.min(F.when(F.col("share") >= at, F.col("seconds"))) for at in QUANTILES]
+    rows = ranked.groupBy("run").agg(
+        F.arrays_zip(F.array(*map(F.lit, QUANTILES)), F.array(*found)).alias("rows")
     )
-    each = rows.select("run", F.explode("rows").alias("row"))
-    return each.select("run", F.col("row.0").alias("quantile"), F.col("row.1").alias("seconds"))
+    told = rows.select("run", F.explode("rows").alias("row"))
+    return told.select("run", F.col("row.0").alias("quantile"), F.col("row.1").alias("seconds"))
 
 
 def loads(traces: Traces) -> DataFrame:
@@ -199,7 +202,7 @@ def _state(traces: Traces) -> DataFrame:
         .groupBy("run", "node", "lease")
         .agg(
             F.min("epoch").alias("from"),
-            F.max_by("elements", "time").alias("elements"),
+            F.max_by("elements", F.struct("time", "elements")).alias("elements"),
             ((F.max("day") + 1) * EPOCHS_A_DAY).alias("lapses"),  # half an epoch into the next day
         )
     )

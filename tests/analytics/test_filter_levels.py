@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,10 @@ def test_levels_and_costs_are_those_of_the_brokers_own_code(
     assert rows == {
         name: [own.level(one, each) for each in AnonymityCondition] for name, one in filters.items()
     }
+    for told in summary["levels"]:
+        ordered = sorted(own.level(one, AnonymityCondition(told["condition"])) for one in filters.values())
+        at = {share: ordered[math.ceil(float(share) * len(ordered)) - 1] for share in told["quantiles"]}
+        assert told["quantiles"] == at
     for reached, cost in zip(
         summary["reached"], sorted(summary["cost"], key=lambda row: row["condition"] == "source"), strict=True
     ):

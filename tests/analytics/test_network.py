@@ -159,12 +159,14 @@ def test_a_subscription_goes_on_where_another_one_under_its_name_ends(pairs):
     assert [(row.message, row.node) for row in pairs if row.run == "one-name"] == [("on t", "b")]
 
 
-def test_quantiles_of_ten_thousand_are_exact(spark, by_hand):
-    seconds = (F.col("id") * 7919 % 10_007).cast("double").alias("seconds")  # all below a prime, in disorder
-    paired = spark.range(1, 10_001, 1, 1).select(F.lit("r").alias("run"), seconds)
-    ordered = sorted(number * 7919 % 10_007 for number in range(1, 10_001))
+@pytest.mark.parametrize("parts", [1, 7])
+def test_quantiles_are_exact_in_whatever_parts_the_deliveries_come(parts, spark, by_hand):
+    amount, prime = 50_000, 50_021
+    seconds = (F.col("id") * 7919 % prime).cast("double").alias("seconds")  # all below a prime, in disorder
+    paired = spark.range(1, amount + 1, 1, parts).select(F.lit("r").alias("run"), seconds)
+    ordered = sorted(number * 7919 % prime for number in range(1, amount + 1))
     found = {row.quantile: row.seconds for row in delivery_figures.latencies(by_hand, paired).collect()}
-    assert found == {q: ordered[math.ceil(q * 10_000) - 1] for q in delivery_figures.QUANTILES}
+    assert found == {q: ordered[math.ceil(q * amount) - 1] for q in delivery_figures.QUANTILES}
 
 
 def test_probes_are_counted_apart(summaries):

@@ -24,7 +24,7 @@ def first_spy(view: AdversaryView) -> DataFrame:
     )
     asked = came.join(view.questions, ["run", "token"])
     # A drop is routed at once: of two rows with one time the drop is the first.
-    first = Window.partitionBy("run", "trial").orderBy("time", "kind", "node")
+    first = Window.partitionBy("run", "trial").orderBy("time", "kind", "node", "previous")
     spied = asked.withColumn("place", F.row_number().over(first)).where("place = 1 and previous is not null")
     return shared_by(
         spied.select("run", "trial", F.col("previous").alias("candidate"), F.lit(1).alias("votes")), view

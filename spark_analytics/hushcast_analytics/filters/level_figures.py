@@ -23,7 +23,7 @@ def distribution(levels: DataFrame) -> list[Row]:
     found = levels.agg(
         *(F.avg(name).alias(f"mean {name}") for name in COLUMNS.values()),
         *(F.max(name).alias(f"most {name}") for name in COLUMNS.values()),
-        *(F.percentile_approx(name, list(QUANTILES)).alias(f"at {name}") for name in COLUMNS.values()),
+        *(_quantiles(name).alias(f"at {name}") for name in COLUMNS.values()),
         *(_share(F.col(name) >= x).alias(f"{x} {name}") for name in COLUMNS.values() for x in AT_LEAST),
     ).first()
     assert found is not None
@@ -82,6 +82,13 @@ def cost(rows: DataFrame) -> list[Row]:
     order = {condition.value: at for at, condition in enumerate(AnonymityCondition)}
     told = [row.asDict() for row in grouped.collect()]
     return sorted(told, key=lambda row: (order[row["condition"]], row["k"]))
+
+
+def _quantiles(name: str) -> Column:
+    """Return the exact `QUANTILES` of a column of levels, of which Spark keeps how often each occurs."""
+    at = ", ".join(map(str, QUANTILES))
+    found = F.expr(f"percentile_disc(array({at})) within group (order by `{name}`)")
+    return found.cast("array<long>")
 
 
 def _shares(names: Sequence[str], ks: Sequence[int]) -> list[Column]:
