@@ -10,6 +10,8 @@ from core_examples import host_card, small_message
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.cover import cover_frames
+from hushcast_protocol.cover.lane_papers import LANE_PAPER
+from hushcast_protocol.cover.lane_seals import HOST_BLOCK
 from hushcast_protocol.cover.letter_contents import CONTENT
 from hushcast_protocol.cover.letters import LAYER, LETTER
 from hushcast_protocol.cover.receipt_list import BLOCK, LIST
@@ -46,6 +48,10 @@ EXAMPLES = [
     cover_frames.CoverMarked(7, (cover_frames.MarkedContent(b"m" * 32, bytes(CONTENT)),)),
     cover_frames.CoverList(7, bytes(LIST)),
     cover_frames.CoverListed(7, b"w" * 16, bytes(BLOCK)),
+    cover_frames.CoverBills((cover_frames.LanesBill(b"r" * 32, bytes(LANE_PAPER)),) * 3),
+    cover_frames.CoverBill(bytes(LANE_PAPER), None),
+    cover_frames.CoverGiven(7, b"l" * 16, bytes(HOST_BLOCK)),
+    cover_frames.CoverHanded(7, b"b" * 16, bytes(BLOCK)),
 ]
 OF_BOXES = [
     box_frames.BoxStanding((b"l" * 16,), 3, host_card(0), b"p" * 32, 0),
@@ -90,7 +96,10 @@ READERS = {
         frame_directions.decode_keeper_answer,
         set(get_args(keeper_frames.KeeperAnswer)),
     ),
-    "a porter, of a daemon": (frame_directions.decode_from_covered, {cover_frames.CoverLetters}),
+    "a porter, of a daemon": (
+        frame_directions.decode_from_covered,
+        {cover_frames.CoverLetters, cover_frames.CoverBills},
+    ),
     "a daemon, of its porter": (
         frame_directions.decode_to_covered,
         {cover_frames.CoverPlaced, cover_frames.CoverBlocks},

@@ -13,12 +13,13 @@ from hushcast_overlay.relay.parcel_forwarding import ParcelForwarding, ParcelPee
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.crypto.proof_of_work import ProofOfWorkCheck
-from hushcast_protocol.base.errors import PeerError, Refusal
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.overlay.confirmations import confirm
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.hops import key_of
+from hushcast_protocol.overlay.lane_holds import LaneHold
 from hushcast_protocol.overlay.leases import Lease, Withdraw
 from hushcast_protocol.overlay.parcels import Parcel, ParcelMemory, instructed, open_parcel, price
 from hushcast_runtime.context import Context
@@ -134,6 +135,8 @@ class Parcels:
         if isinstance(parcel.instruction, Withdraw):
             await self._leases.withdraw(parcel.instruction, paid)
             return
+        if isinstance(parcel.instruction, LaneHold):
+            raise DecodeError("an owner asks for a lane, which this relay does not carry yet")
         held = self._leases.book.get(parcel.instruction.lease)
         lease = await self._leases.install(parcel.instruction, paid)
         if lease is not held:

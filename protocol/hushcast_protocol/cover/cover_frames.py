@@ -1,4 +1,4 @@
-"""Frames of cover: letters up from a daemon to its porter, second and third, and lists of receipts down.
+"""Frames of cover: letters up from a daemon to its porter, second and third; lists and lanes' blocks down.
 
 A daemon speaks to its porter over a link that does not name it; relays to each other under their names. The
 sizes of what comes once a round are fixed: they say nothing of what is in it.
@@ -14,12 +14,15 @@ from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.crypto.proof_of_work import FIRST_DIFFICULTY, ProofOfWork
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire
 from hushcast_protocol.cover.cover_rules import LETTERS_A_ROUND, PASSED_A_ROUND
+from hushcast_protocol.cover.lane_papers import LANE_PAPER
+from hushcast_protocol.cover.lane_seals import HOST_BLOCK
+from hushcast_protocol.cover.lane_seconds import LANES
 from hushcast_protocol.cover.letter_contents import CONTENT
 from hushcast_protocol.cover.letters import LETTER, Stage, size_at
 from hushcast_protocol.cover.receipt_list import BLOCK, LIST
 from hushcast_protocol.cover.waybills import WAYBILL
 
-BLOCKS_A_ROUND = 4  # that a daemon is handed; the last is its third's list, the others are random as yet
+BLOCKS_A_ROUND = LANES + 1  # that a daemon is handed; the last is its third's list, the others its lanes'
 BLOCK_DAYS = 3  # days of 24 epochs for which a porter keeps the blocks of a daemon that is away
 # Bits of a place's stamp: a place is kept for two days at least, of 576 letters each, and each letter may
 # have a message dropped, which would cost its author `FIRST_DIFFICULTY` bits at a relay under load.
@@ -32,6 +35,8 @@ _PASSED = size_at(Stage.SECOND)
 PassedLetter = Annotated[bytes, msgspec.Meta(min_length=_PASSED, max_length=_PASSED)]
 LetterContent = Annotated[bytes, msgspec.Meta(min_length=CONTENT, max_length=CONTENT)]
 Block = Annotated[bytes, msgspec.Meta(min_length=BLOCK, max_length=BLOCK)]
+LanePaper = Annotated[bytes, msgspec.Meta(min_length=LANE_PAPER, max_length=LANE_PAPER)]
+HostBlock = Annotated[bytes, msgspec.Meta(min_length=HOST_BLOCK, max_length=HOST_BLOCK)]
 
 PlaceRefusal = Literal["cover", "list", "quota", "stamp"]
 """It has no cover; the second is on no list; no place is free; the stamp is missing or does not hold."""
@@ -72,13 +77,30 @@ class CoverBlocks(Wire, frozen=True, tag="cover-blocks"):
     """The answer: one for each round from `since` to the one before, as far back as blocks are kept.
 
     The last block holds a list of the third, sealed under the waybill's key by the second in the round
-    `listed`; where none came it is random, as the others are, and if the second was away `listed` is the
-    round itself.
+    `listed`; where none came it is random, and if the second was away `listed` is the round itself. The
+    others are those of the daemon's lanes, of the round before, in the order of its bills; random where
+    none came, or there are no bills.
     """
 
     round: Counter
     listed: Counter
     blocks: Annotated[tuple[Block, ...], msgspec.Meta(min_length=BLOCKS_A_ROUND, max_length=BLOCKS_A_ROUND)]
+
+
+class LanesBill(Wire, frozen=True, tag="lane"):
+    """A bill, and the second to which it is shown."""
+
+    second: RelayId
+    bill: LanePaper
+
+
+class CoverBills(Wire, frozen=True, tag="cover-bills"):
+    """Daemon to porter, beside its letters, at most once a round: the bills of all its lanes, in use or not.
+
+    They take the place of those of before.
+    """
+
+    bills: Annotated[tuple[LanesBill, ...], msgspec.Meta(min_length=LANES, max_length=LANES)]
 
 
 class CoverWaybill(Wire, frozen=True, tag="cover-waybill"):
@@ -130,10 +152,38 @@ class CoverListed(Wire, frozen=True, tag="cover-listed"):
     sealed: Block
 
 
-assert LABEL == 16  # a waybill's name
+class CoverBill(Wire, frozen=True, tag="cover-bill"):
+    """Porter to second, once a day, each at a round of its own: a bill of one of its daemons' lanes."""
+
+    bill: LanePaper
+    stamp: ProofOfWork | None
 
 
-def placed_in(frame: CoverPlace | CoverWaybill) -> bytes:
-    """Return the digest (32 bytes) of what a place or a waybill is asked by, which its stamp is bound to."""
+class CoverGiven(Wire, frozen=True, tag="cover-given"):
+    """Host to second, once a round for each lane, at a moment of the lane's: its block."""
+
+    round: Counter
+    lane: Bytes16
+    block: HostBlock
+
+
+class CoverHanded(Wire, frozen=True, tag="cover-handed"):
+    """Second to porter, once a round for each bill, with its lists: the host's block, sealed once more.
+
+    Random bytes where the host gave none.
+    """
+
+    round: Counter
+    bill: Bytes16
+    block: Block
+
+
+assert LABEL == 16  # a waybill's name, a bill's and a lane's
+
+
+def placed_in(frame: CoverPlace | CoverWaybill | CoverBill) -> bytes:
+    """Return the digest (32 bytes) of what a place, waybill or bill is asked by: its stamp is bound to it."""
+    if isinstance(frame, CoverBill):
+        return digest(Domain.STAMP, b"cover-bill", frame.bill)
     place = frame.place + frame.second if isinstance(frame, CoverPlace) else b""
     return digest(Domain.STAMP, b"cover", place, frame.waybill)

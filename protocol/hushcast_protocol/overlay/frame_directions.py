@@ -9,7 +9,11 @@ from collections.abc import Callable
 
 from hushcast_protocol.base.wire import decoder
 from hushcast_protocol.cover.cover_frames import (
+    CoverBill,
+    CoverBills,
     CoverBlocks,
+    CoverGiven,
+    CoverHanded,
     CoverLetters,
     CoverList,
     CoverListed,
@@ -36,14 +40,17 @@ from hushcast_protocol.shards.shard_requests import ShardRequest
 FromStranger = Drop | ParcelFrame | ShardRequest | KeeperRequest | CoverPlace
 """An unnamed initiator to a relay, which answers one of them: with the answer to that frame alone."""
 
-FromCovered = CoverLetters
+FromCovered = CoverLetters | CoverBills
 """An unnamed initiator to its porter, once it has its place."""
 
 ToCovered = CoverPlaced | CoverBlocks
 """A porter to whoever has, or asks for, a place."""
 
-BetweenCover = CoverWaybill | CoverPassed | CoverMarked | CoverList | CoverListed
-"""Porter, second and third to each other."""
+BetweenLanes = CoverBill | CoverGiven | CoverHanded
+"""Porter to second, host to second, second to porter: the way down of one box's blocks."""
+
+BetweenCover = CoverWaybill | CoverPassed | CoverMarked | CoverList | CoverListed | BetweenLanes
+"""Porter, second, third and hosts to each other."""
 
 FromRelay = Forward | Ack | Ping | ParcelFrame | ParcelAnswer | HandIn | BetweenCover
 """A relay to a relay."""

@@ -15,7 +15,11 @@ from hushcast_protocol.content.kept_shares import MAX_KEPT_IDS
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_protocol.cover.cover_frames import (
     MARKED_AT_ONCE,
+    CoverBill,
+    CoverBills,
     CoverBlocks,
+    CoverGiven,
+    CoverHanded,
     CoverLetters,
     CoverList,
     CoverListed,
@@ -112,6 +116,10 @@ OverlayFrame = (
     | CoverMarked
     | CoverList
     | CoverListed
+    | CoverBills
+    | CoverBill
+    | CoverGiven
+    | CoverHanded
 )
 """Requests for shards, to keepers and for places come from strangers alone: named links refuse them."""
 

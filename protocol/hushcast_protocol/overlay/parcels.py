@@ -15,6 +15,7 @@ from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refu
 from hushcast_protocol.base.versions import wires
 from hushcast_protocol.base.versions.translations import UNCHANGED, Translation
 from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, RelayId, Wire, decoder, encode
+from hushcast_protocol.overlay.lane_holds import LaneHold
 from hushcast_protocol.overlay.leases import Install, Instruction, units
 
 MAX_PARCEL = 512 * 1024  # bytes; the top parcels of 2,000 relays stay well below
@@ -37,7 +38,7 @@ class Parcel(Wire, frozen=True, tag="parcel/2"):
     network: Bytes32
     relay: RelayId
     epoch: Counter
-    instruction: Instruction | None  # none where all that it has to do is to pass on
+    instruction: Instruction | LaneHold | None  # none where all that it has to do is to pass on
     patience: Annotated[int, msgspec.Meta(ge=0, le=MAX_PATIENCE)]  # seconds to await answers from below
     onward: Annotated[tuple[OnwardParcel, ...], msgspec.Meta(max_length=MAX_FANOUT)]
     word: Bytes16  # fresh for each parcel; what the relay confirms by
@@ -47,17 +48,21 @@ class Parcel(Wire, frozen=True, tag="parcel/2"):
 _decode_parcel: Callable[[bytes], Parcel] = decoder(Parcel, "parcel", MAX_PARCEL)
 
 
-def instructed(instruction: Instruction | None) -> bytes:
+def instructed(instruction: Instruction | LaneHold | None) -> bytes:
     """Return the digest (32 bytes) of an instruction, or none, which the stamp in a parcel is bound to."""
     return digest(Domain.STAMP, b"instruction", encode(instruction))
 
 
-def price(instruction: Instruction | None, difficulty: int) -> int:
+def price(instruction: Instruction | LaneHold | None, difficulty: int) -> int:
     """Return the bits of the stamp for an instruction at a relay that advertises a difficulty (bits).
 
     Whatever it says, the digest of its parcel takes room.
     """
-    worth = units(len(instruction.elements)) if isinstance(instruction, Install) else 1
+    worth = 1
+    if isinstance(instruction, LaneHold):
+        worth = instruction.worth
+    elif isinstance(instruction, Install):
+        worth = units(len(instruction.elements))
     return inside(difficulty, worth)
 
 

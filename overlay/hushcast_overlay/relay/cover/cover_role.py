@@ -55,9 +55,10 @@ class CoverDesks:
             self.third.take(frame, relay)
         elif isinstance(frame, CoverList):
             self.second.take_list(frame, relay)
-        else:
-            assert isinstance(frame, CoverListed)
+        elif isinstance(frame, CoverListed):
             self.porter.take_list(frame, relay)
+        else:
+            raise DecodeError("a relay speaks of lanes, which this one does not carry yet")
 
 
 class CoverRole:

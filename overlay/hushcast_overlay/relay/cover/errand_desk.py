@@ -1,4 +1,4 @@
-"""A third's part: it drops the messages in letters as a publisher does, and lists what it dealt with."""
+"""A third's part: it drops the messages in letters as a publisher does, hands over parcels, lists both."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 import trio
 
 from hushcast_overlay.relay.cover.cover_means import CoverMeans
+from hushcast_overlay.relay.cover.parcel_errands import ParcelErrands
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.round_robin import RoundRobin
 from hushcast_protocol.base.wire import RelayId
@@ -18,7 +19,7 @@ from hushcast_protocol.cover.letter_contents import LetterFind
 from hushcast_protocol.cover.letter_second import MarkedLetter
 from hushcast_protocol.cover.letter_third import LetterThird
 from hushcast_protocol.cover.receipt_list import ReceiptList
-from hushcast_protocol.overlay.letter_errands import read_errand
+from hushcast_protocol.overlay.letter_errands import GiveErrand, read_errand
 from hushcast_runtime.carriers.takers import Takers
 
 MAX_ERRANDS = 4_096  # messages that wait to be dropped; 12 MB: what is over is lost, and goes anew
@@ -41,6 +42,7 @@ class ErrandDesk:
         self._came: Counter[RelayId] = Counter()  # letters of each second since the last round
         self._errands: RoundRobin[RelayId, tuple[bytes, Message]] = RoundRobin()
         self._more = trio.Event()
+        self._parcels = ParcelErrands(rules.width, means, self._receipts.note)
 
     @property
     def _now(self) -> int:
@@ -72,6 +74,7 @@ class ErrandDesk:
     async def run(self) -> None:
         """Deal with the letters of each round a while after its end, until cancelled."""
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._parcels.run)
             for _ in range(ERRANDS_AT_ONCE):
                 nursery.start_soon(self._drop_all)
             while True:
@@ -97,6 +100,9 @@ class ErrandDesk:
             errand = read_errand(body)
         except PeerError:
             self._counters.add("letters_refused")
+            return
+        if isinstance(errand, GiveErrand):
+            self._parcels.add(second, content.receipt.number, errand)
             return
         if errand.message.day not in self._means.shards.calendar.open_days(self._env.now()):
             self._counters.add("refused_day")

@@ -11,7 +11,7 @@ from hushcast_overlay.relay.cover.places import Places, PorterPlace
 from hushcast_overlay.relay.cover.porter_records import MAX_PLACES
 from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.crypto.proof_of_work import inside
-from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import (
@@ -85,7 +85,9 @@ class Porter:
             if place.link is scope:
                 place.link = None
 
-    async def _answer(self, place: PorterPlace, channel: Channel[FromCovered], frame: CoverLetters) -> None:
+    async def _answer(self, place: PorterPlace, channel: Channel[FromCovered], frame: FromCovered) -> None:
+        if not isinstance(frame, CoverLetters):
+            raise DecodeError("a daemon has lanes, which this relay does not carry yet")
         self.places.hand_in(place, frame)
         for round_ in place.blocks.asked_for(frame.since, frame.round):
             listed, block = await self.places.block(place, round_) or (round_, self._env.randomness(BLOCK))

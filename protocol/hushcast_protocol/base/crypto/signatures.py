@@ -42,6 +42,7 @@ class SignaturePurpose(bytes, Enum):
     DEVICE_INVITATION = b"hushcast device invitation 1\x00"
     NEW_SECRET = b"hushcast new secret 1\x00"
     ASSENT = b"hushcast assent 1\x00"
+    LANE_HOLD = b"hushcast lane hold 1\x00"
 
 
 class Signed(Wire, frozen=True, tag="signed"):

@@ -1,0 +1,72 @@
+"""Parcels in letters: a third hands each to the relay that it is for, as whoever drops one would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from hushcast_overlay.relay.cover.cover_means import CoverMeans
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.round_robin import RoundRobin
+from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.frame_directions import decode_parcel_answer
+from hushcast_protocol.overlay.frames import ParcelFrame
+from hushcast_protocol.overlay.letter_errands import GiveErrand
+from hushcast_protocol.overlay.parcels import MAX_PATIENCE
+from hushcast_runtime.transports.base import TransportError
+
+MAX_GIVEN_WAITING = 4_096  # parcels that wait to be handed over; 16 MB: what is over is lost, and goes anew
+GIVEN_AT_ONCE = 16  # parcels whose answers are awaited; apart from drops, as each may take its patience
+# Seconds: a relay awaits answers of those below it for `MAX_PATIENCE`, and who leaves before ends the parcel.
+GIVEN_WITHIN = MAX_PATIENCE + 20.0
+
+Listed = Callable[[RelayId, bytes], None]
+"""Hears of the second and number of a letter whose parcel was carried out."""
+
+
+class ParcelErrands:
+    """Those of one third."""
+
+    def __init__(self, seconds: int, means: CoverMeans, listed: Listed) -> None:
+        """`seconds` share the room for those that wait."""
+        self._means = means
+        self._listed = listed
+        self._share = MAX_GIVEN_WAITING // seconds
+        self._waiting: RoundRobin[RelayId, tuple[bytes, GiveErrand]] = RoundRobin()
+        self._more = trio.Event()
+
+    def add(self, second: RelayId, number: bytes, errand: GiveErrand) -> None:
+        """Take the errand of a second's letter; of too many of one it is lost."""
+        if self._waiting.count(second) >= self._share:
+            self._means.context.counters.add("refused_quota")
+            return
+        self._waiting.add(second, (number, errand))
+        self._more.set()
+        self._more = trio.Event()
+
+    async def run(self) -> None:
+        """Hand parcels over until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for _ in range(GIVEN_AT_ONCE):
+                nursery.start_soon(self._give_all)
+
+    async def _give_all(self) -> None:
+        while True:
+            while not self._waiting:
+                await self._more.wait()
+            second, (number, errand) = self._waiting.pop()
+            if await self._give(errand):
+                self._listed(second, number)
+
+    async def _give(self, errand: GiveErrand) -> bool:
+        if (relay := self._means.shards.relay(errand.relay)) is None:
+            return False
+        frame, within = ParcelFrame(0, errand.sealed, None), GIVEN_WITHIN
+        try:
+            answer = await self._means.connector.drop(
+                relay, frame, decode_parcel_answer, within, is_drawn=False
+            )
+        except (TransportError, PeerError):
+            return False
+        return answer.refused is None
