@@ -12,12 +12,13 @@ from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
 from hushcast_overlay.network_covers import NetworkCovers
 from hushcast_overlay.relay.admission_control import AdmissionControl
 from hushcast_overlay.relay.boxes.box_children import BoxChildren
+from hushcast_overlay.relay.boxes.box_lanes import BoxLanes
 from hushcast_overlay.relay.boxes.box_links import BoxLinks
 from hushcast_overlay.relay.boxes.host_word import HostWord
 from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_overlay.relay.boxes.owners import OwnerRequests, Owners
 from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks
-from hushcast_overlay.relay.cover.cover_means import CoverMeans, DropMessage
+from hushcast_overlay.relay.cover.cover_means import CoverMeans, DropMessage, HoldBox
 from hushcast_overlay.relay.cover.cover_role import CoverRole
 from hushcast_overlay.relay.cover.cover_sends import CoverSends
 from hushcast_overlay.relay.detours import Detours
@@ -148,7 +149,7 @@ def make_relay(
     peers = Peers(identity.seed, connector, spool, detours, own, context)
     placing = SpoolPlacement(spool, detours, router, env, counters)
     sought = SoughtTrunks(candidates, shards.calendar, context)
-    boxes = KeptBoxes(leases, spool, sought, context)
+    boxes = KeptBoxes(leases, spool, sought, BoxLanes(spool, context), context)
     host_word, children = HostWord(identity, shards), BoxChildren(leases, take_for_boxes, context)
     box_links = BoxLinks(boxes, host_word, spool, context)
     next_hops = NextHops(peers, boxes, box_links)
@@ -160,13 +161,14 @@ def make_relay(
     kept_links = KeptLinks(leases, peers, shards.calendar, context)
     moved = MovedMessages(leases, router, spool, next_hops, context)
     lease_came, box_came = _hearers(kept_links, drops, moved)
-    parcels = Parcels(identity, shards, leases, peers, lease_came, context)
+    parcels = Parcels(identity, shards, leases, peers, lease_came, lambda *asked: cover.hold(*asked), context)
 
     def fullness() -> float:
         return max(one.fullness() for one in (leases.book, parcels, boxes, cover))
 
     admission = AdmissionControl(relay, shards, env, fullness)
-    cover = _cover(identity, admission, peers, connector, shards, daemon, context)
+    hold_box = boxes.lanes, _hold_box(boxes, box_came)
+    cover = _cover(identity, admission, peers, connector, shards, daemon, hold_box, context)
     strangers = Strangers(admission, drops, parcels, shards.serving, kept, cover, context)
     requests = OwnerRequests(relay, shards, boxes, admission, box_came, inquiries.sought, context)
     owners = Owners(boxes, box_links, requests, strangers, context)
@@ -183,12 +185,23 @@ def _cover(
     connector: Connector,
     shards: Shards,
     daemon: OwnDaemon,
+    hold_box: tuple[BoxLanes, HoldBox],
     context: Context,
 ) -> CoverRole:
     """Return a relay's part in cover."""
     sends, covers = CoverSends(peers, context), NetworkCovers(daemon.rosters)
-    means = CoverMeans(identity, covers, admission, sends, connector, shards, daemon.drop, context)
+    means = CoverMeans(identity, covers, admission, sends, connector, shards, daemon.drop, *hold_box, context)
     return CoverRole(means, daemon.rosters)
+
+
+def _hold_box(boxes: KeptBoxes, box_came: Callable[[Lease], None]) -> HoldBox:
+    """Return what makes boxes whose owners open no links."""
+
+    async def hold_box(box: bytes, lease: Lease | None, paid: bool) -> None:
+        if (held := await boxes.hold(box, lease, paid)) is not None:
+            box_came(held)
+
+    return hold_box
 
 
 def _hearers(

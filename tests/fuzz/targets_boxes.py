@@ -15,6 +15,7 @@ from fuzzing import Script, Target, scripts
 
 from hushcast_node.counters import COUNTERS
 from hushcast_overlay.relay.boxes import box_ids, kept_boxes, sought_trunks
+from hushcast_overlay.relay.boxes.box_lanes import BoxLanes
 from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
 from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks, windows
 from hushcast_overlay.relay.identity import Identity
@@ -25,7 +26,7 @@ from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay import box_shares, leases
-from hushcast_protocol.overlay.box_frames import Hold, SoughtTrunk
+from hushcast_protocol.overlay.box_frames import Hold, SoughtTrunk, box_lease
 from hushcast_protocol.overlay.hops import box_hop, key_of
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
@@ -72,7 +73,7 @@ class _Host:
         self.spool = Spool(self.store)
         lists: Any = _Lists()
         self.sought = SoughtTrunks(lists, NETWORK.calendar, context)
-        self.boxes = KeptBoxes(self.leases, self.spool, self.sought, context)
+        self.boxes = KeptBoxes(self.leases, self.spool, self.sought, BoxLanes(self.spool, context), context)
         await self.leases.load()
         await self.sought.load()
         await self.spool.load()
@@ -156,9 +157,8 @@ async def _move(script: Script, host: _Host) -> None:
     elif move <= 9:
         name, day = bytes([script.number() % 12]) * 16, host.day() + script.choose((0, 0, 1, 2))
         try:
-            await host.boxes.hold(
-                box, Hold(1, name, day, (script.take(16).ljust(16),), (), None), script.number() > 9
-            )
+            lease = box_lease(box, Hold(1, name, day, (script.take(16).ljust(16),), (), None))
+            await host.boxes.hold(box, lease, script.number() > 9)
         except (Refusal, PeerError):
             return
     elif move <= 15:

@@ -378,7 +378,7 @@ def _stored(data: bytes) -> None:
     context = Context(_environment(), store, Counters(COUNTERS), NoTracer(), print)
     leases = LeaseStore(identity, NETWORK.calendar, context)
     finished(leases.load())
-    finished(Parcels(identity, shards, leases, None, print, context).load())  # type: ignore[arg-type]
+    finished(Parcels(identity, shards, leases, None, print, None, context).load())  # type: ignore[arg-type]
 
 
 def _record_inputs() -> Iterator[bytes]:

@@ -19,7 +19,14 @@ from hushcast_protocol.base.crypto.proof_of_work import mint
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.cover.cover_chain import CoverChain
-from hushcast_protocol.cover.cover_frames import CoverBlocks, CoverLetters, CoverPlace, CoverPlaced, placed_in
+from hushcast_protocol.cover.cover_frames import (
+    CoverBills,
+    CoverBlocks,
+    CoverLetters,
+    CoverPlace,
+    CoverPlaced,
+    placed_in,
+)
 from hushcast_protocol.cover.letter_rounds import LetterRounds
 from hushcast_protocol.cover.letters import LetterRelays, seal_letter
 from hushcast_protocol.cover.network_cover import network_cover
@@ -85,6 +92,8 @@ class LetterDaemon:
         self.place = self.draw(32)
         self.placed: CoverPlaced | None = None
         self.blocks: list[CoverBlocks] = []
+        self.bills: CoverBills | None = None
+        """Told once on each link, if there are any."""
         self.said = -1
         self._scope = trio.CancelScope()
 
@@ -169,6 +178,7 @@ class LetterDaemon:
 
     async def _attend(self) -> None:
         channel = await self.knock()
+        said: list[Any] = [self.bills] if self.bills is not None else []
         try:
             while True:
                 now = self.now + (self.net.now % ROUND > ROUND / 2 or self.said >= self.now)
@@ -176,7 +186,8 @@ class LetterDaemon:
                 self.said = now
                 letters = self.sealed(now)
                 since = self.blocks[-1].round + 1 if self.blocks else now - 1
-                await channel.send(CoverLetters(now, since, letters))
+                await channel.send(*said, CoverLetters(now, since, letters))
+                said = []
                 while not self.blocks or self.blocks[-1].round < now - 1:
                     self._take(await channel.one(60))
         finally:

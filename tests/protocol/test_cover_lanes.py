@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushcast_protocol.base.addresses import parse_address
 from hushcast_protocol.base.cover_terms import QUARTER
-from hushcast_protocol.base.crypto.secrets import ParcelKey
+from hushcast_protocol.base.crypto.secrets import ParcelKey, Seed
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.cover.cover_chain import CoverChain
@@ -19,6 +20,12 @@ from hushcast_protocol.cover.cover_lists import CoverLists
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.lane_box import LANE_DAYS, MAX_LANE_ITEM, MAX_LANE_ITEMS, LaneBox, lane_items
 from hushcast_protocol.cover.lane_papers import LANE_NAME, LANE_PAPER, LaneBill, LaneErrand, bill_name
+from hushcast_protocol.cover.lane_pieces import (
+    MAX_BODIES_IN_PIECES,
+    MAX_PIECES,
+    LanePieces,
+    lane_pieces,
+)
 from hushcast_protocol.cover.lane_porter import LanePorter
 from hushcast_protocol.cover.lane_seals import (
     HOST_BLOCK,
@@ -31,6 +38,7 @@ from hushcast_protocol.cover.lane_seals import (
 from hushcast_protocol.cover.lane_second import MAX_BILLS, MAX_BILLS_OF_PORTER, LaneSecond
 from hushcast_protocol.cover.lane_seconds import LANES, LaneSeconds
 from hushcast_protocol.cover.receipt_list import BLOCK
+from hushcast_protocol.overlay.lane_holds import check_lane_hold, lane_hold
 
 RULES = CoverRules(b"n" * 32, 3600)
 DAY = RULES.held_rounds
@@ -259,6 +267,64 @@ def test_a_box_forgets_after_two_weeks_and_is_bounded() -> None:
         box.put(b"%d" % number, later)
     assert len(box) == MAX_LANE_ITEMS
     assert lane_items(box.fill(later))[0] == b"1"
+
+
+def test_what_came_before_a_start_is_said_after_what_is_new_and_the_last_of_it_first() -> None:
+    box = LaneBox(RULES)
+    for body in (b"a", b"b"):
+        box.restore(body, NOW)
+    box.put(b"c", NOW)
+    assert lane_items(box.fill(NOW)) == [b"c", b"b", b"a"]
+
+
+@given(st.lists(st.integers(1, 3 * MAX_LANE_ITEM), min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_a_body_is_joined_from_its_pieces_in_any_order_and_again(
+    sizes: list[int], order: random.Random
+) -> None:
+    bodies = [bytes([place + 1]) * size for place, size in enumerate(sizes)]
+    items = [item for body in bodies for item in lane_pieces(body)]
+    assert all(len(item) <= MAX_LANE_ITEM for item in items)
+    order.shuffle(items)
+    pieces = LanePieces()
+    for _ in range(2):
+        assert sorted(body for item in items if (body := pieces.take(item)) is not None) == sorted(bodies)
+    assert not pieces._coming
+
+
+def test_pieces_that_no_host_cuts_are_told_and_what_waits_is_bounded() -> None:
+    (item,), pieces = lane_pieces(b"body"), LanePieces()
+    head = item[:LANE_NAME]
+    for bad in (item[:-4], head + b"\x01\x00body", head + bytes([0, MAX_PIECES]) + b"body"):
+        with pytest.raises(DecodeError):
+            pieces.take(bad)
+    with pytest.raises(AuthenticationError):
+        pieces.take(item + b"x")
+    first, second = lane_pieces(DRAW(2 * MAX_LANE_ITEM - 100))
+    assert pieces.take(first) is None
+    for _ in range(MAX_BODIES_IN_PIECES):
+        pieces.take(lane_pieces(DRAW(2 * MAX_LANE_ITEM - 100))[0])
+    assert len(pieces._coming) == MAX_BODIES_IN_PIECES
+    assert pieces.take(second) is None, "its first piece gave way"
+
+
+def test_what_an_owner_asks_holds_for_its_box_and_one_host() -> None:
+    box = Seed(DRAW(32))
+    asked = lane_hold(box, RULES.network, HOST.id, DRAW(LANE_PAPER), 7, DRAW(16), (DRAW(16), DRAW(16)))
+    check_lane_hold(RULES.network, HOST.id, asked)
+    assert asked.worth == QUARTER + 1
+    assert asked.held is not None
+    assert asked.held.elements == asked.elements
+    for name, value in (("box", SECOND.id), ("errand", None), ("day", 8), ("elements", asked.elements[:1])):
+        with pytest.raises(AuthenticationError):
+            check_lane_hold(RULES.network, HOST.id, msgspec.structs.replace(asked, **{name: value}))
+    for network, host in ((RULES.network, PORTER.id), (bytes(32), HOST.id)):
+        with pytest.raises(AuthenticationError):
+            check_lane_hold(network, host, asked)
+    with pytest.raises(DecodeError):
+        check_lane_hold(RULES.network, HOST.id, lane_hold(box, RULES.network, HOST.id, None))
+    idle = lane_hold(box, RULES.network, HOST.id, DRAW(LANE_PAPER))
+    check_lane_hold(RULES.network, HOST.id, idle)
+    assert (idle.worth, idle.held) == (QUARTER, None)
 
 
 @given(st.binary(min_size=LANE_ROOM, max_size=LANE_ROOM) | st.binary(max_size=50))

@@ -14,6 +14,7 @@ RECORDS_OF_IDENTITY = (
     *("lease", "tombstone", "parcel", "label", "intake", "routed", "spool", "spool-body", "work"),
     *("shard-part", "box", "sought", "kept", "kept-body", "kept-gave-way", "there", "restarted"),
     *("cover-place", "cover-letter", "cover-block", "cover-waybill"),
+    *("box-lane", "cover-bill", "cover-bills", "cover-lanes"),
 )
 """Kinds of records that mean nothing to a relay of another name: what it routes, and what is on its way.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -13,7 +13,7 @@ from hushcast_overlay.relay.parcel_forwarding import ParcelForwarding, ParcelPee
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import observations
 from hushcast_protocol.base.crypto.proof_of_work import ProofOfWorkCheck
-from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.overlay.confirmations import confirm
 from hushcast_protocol.overlay.elements import ORIGIN
@@ -44,14 +44,19 @@ class Parcels:
         leases: LeaseStore,
         others: ParcelPeers,
         installed: Callable[[Lease], None],
+        hold_lane: Callable[[LaneHold, bool], Awaitable[None]],
         context: Context,
     ) -> None:
-        """`installed` hears of each lease that is held from now on, and was not so before."""
+        """`installed` hears of each lease that is held from now on, and was not so before.
+
+        `hold_lane` does what the owner of a box asks, which may be paid for; it raises as `install` does.
+        """
         self._relay = identity.seed.public()
         self._parcel_key = identity.parcel_key
         self._shards = shards
         self._leases = leases
         self._installed = installed
+        self._hold_lane = hold_lane
         self._passing = ParcelForwarding(shards, others)
         self._env = context.env
         self._store = context.store
@@ -136,7 +141,8 @@ class Parcels:
             await self._leases.withdraw(parcel.instruction, paid)
             return
         if isinstance(parcel.instruction, LaneHold):
-            raise DecodeError("an owner asks for a lane, which this relay does not carry yet")
+            await self._hold_lane(parcel.instruction, paid)
+            return
         held = self._leases.book.get(parcel.instruction.lease)
         lease = await self._leases.install(parcel.instruction, paid)
         if lease is not held:

@@ -50,6 +50,13 @@ class LaneBox:
             (self._said or self._new).popleft()
         self._new.append(_Item(body, now))
 
+    def restore(self, body: bytes, came: int) -> None:
+        """Take back an item that came before a restart; the last of them is said first, after what is new.
+
+        Nobody knows any more which were said, and what came last an owner lacks most likely.
+        """
+        self._said.appendleft(_Item(body, came))
+
     def fill(self, now: int) -> bytes:
         """Return the `LANE_ROOM` bytes of a round: items and zeros, each item once."""
         filled, again = b"", []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hushcast_protocol.base.crypto.secrets import Randomness, below
+from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
@@ -28,14 +29,18 @@ class LanePorter:
             raise DecodeError("a daemon has three lanes, each by another second")
         self._day = rules.held_rounds
         self._randomness = randomness
-        self._lanes = [(second, sealed, below(randomness, self._day)) for second, sealed in bills]
-        self._names = [bill_name(sealed) for _, sealed in bills]
+        self.bills = tuple(bills)
+        """Seconds and what they are shown, in the order of the lanes."""
+        self._lanes = [(second, sealed, _round_of(sealed) % self._day) for second, sealed in bills]
+        self.names = tuple(bill_name(sealed) for _, sealed in bills)
+        """Those of the bills, in the order of the lanes."""
         self._came: dict[int, bytes] = {}
 
     def shown(self, now: int) -> list[tuple[RelayId, bytes]]:
         """Return which bills are shown in a round, and to whom: each once a day, at a round of its own.
 
-        Shown together they would tie the boxes of a daemon to each other, and to its waybill.
+        Shown together they would tie the boxes of a daemon to each other, and to its waybill. The round
+        follows from the bill, so that a restart moves none.
         """
         return [(second, sealed) for second, sealed, at in self._lanes if now % self._day == at]
 
@@ -47,7 +52,7 @@ class LanePorter:
         """
         if len(block) != BLOCK:
             raise DecodeError("a block of a lane is of another size")
-        if bill not in self._names or self._lanes[lane := self._names.index(bill)][0] != second:
+        if bill not in self.names or self._lanes[lane := self.names.index(bill)][0] != second:
             raise AuthenticationError("a second hands down a block of no lane of its own")
         if lane in self._came:
             raise Refusal("rate")
@@ -58,3 +63,7 @@ class LanePorter:
         handed = tuple(self._came.get(lane) or self._randomness(BLOCK) for lane in range(LANES))
         self._came.clear()
         return handed
+
+
+def _round_of(sealed: bytes) -> int:
+    return int.from_bytes(digest(Domain.LANE, b"shown", sealed, size=8), "big")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from hushcast_protocol.base.cover_terms import QUARTER
@@ -57,6 +57,10 @@ class LaneSecond:
     def __len__(self) -> int:
         """Return how many lanes it carries."""
         return len(self._lanes)
+
+    def names(self) -> Collection[bytes]:
+        """Return the names of the bills of all of them."""
+        return self._lanes.keys()
 
     def show(self, sealed: bytes, now: int, porter: RelayId) -> bool:
         """Take a bill from a porter; tell whether it is new, and so has its price.

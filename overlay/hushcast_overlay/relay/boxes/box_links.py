@@ -149,6 +149,7 @@ class BoxLinks:
 
     def __init__(self, boxes: KeptBoxes, own: HostWord, spool: Spool, context: Context) -> None:
         self._boxes = boxes
+        self._lanes = boxes.lanes
         self._own = own
         self._spool = spool
         self._env = context.env
@@ -175,7 +176,8 @@ class BoxLinks:
         self._tracer.observe(observations.Attached(box))
         link.writer.post(self._own.standing(*self._boxes.standing(box)))
         self._do(link, link.machine.link_up(link, is_dialled=False, now=now))
-        self._do(link, link.machine.resume(now))
+        if box not in self._lanes:
+            self._do(link, link.machine.resume(now))
         if not self._is_looked_after:
             self._is_looked_after = True
             self._spawn(self._look_after)
@@ -191,16 +193,18 @@ class BoxLinks:
             self._tracer.observe(observations.Detached(link.box))
 
     def enqueue(self, placed: Iterable[tuple[Hop, SpooledMessage]]) -> None:
-        """Take what was spooled for boxes, and send it where an owner is there."""
+        """Take what was spooled for boxes, and send it where an owner is there; never what a lane is for."""
         now = self._now()
         for box, item in self._boxes.take(placed):
-            if (link := self._links.get(box)) is not None:
+            if box in self._lanes:
+                self._lanes.came(box, item.message)
+            elif (link := self._links.get(box)) is not None:
                 self._do(link, link.machine.enqueue((item,), now), is_new=True)
 
     def came(self, boxes: Iterable[Hop], message: bytes, relay: RelayId) -> None:
         """Tell the owners of boxes, where they are there, that a relay brought a copy of a message."""
         for box in boxes:
-            if (link := self._links.get(key_of(box))) is not None:
+            if (link := self._links.get(key_of(box))) is not None and link.box not in self._lanes:
                 link.note(MessageCopy(message, relay))
                 self._gather(link)
 

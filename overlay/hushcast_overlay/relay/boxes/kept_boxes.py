@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 import trio
 
+from hushcast_overlay.relay.boxes.box_lanes import BoxLanes
 from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_protocol.base.crypto.proof_of_work import NEEDED_FROM
@@ -14,7 +15,8 @@ from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, encode
 from hushcast_protocol.content.hops import HOP_SIZE, Hop
-from hushcast_protocol.overlay.box_frames import Hold, SoughtTrunk, box_lease
+from hushcast_protocol.cover.lane_box import LANE_DAYS
+from hushcast_protocol.overlay.box_frames import SoughtTrunk
 from hushcast_protocol.overlay.box_shares import MAX_ALL_BOXES, MAX_BOXES, BoxShares
 from hushcast_protocol.overlay.hops import box_hop, is_box, key_of
 from hushcast_protocol.overlay.leases import Lease
@@ -50,9 +52,13 @@ _decode_box = record_reader(_KeptBox, "box")
 class KeptBoxes:
     """The boxes of one relay."""
 
-    def __init__(self, leases: LeaseStore, spool: Spool, sought: SoughtTrunks, context: Context) -> None:
+    def __init__(
+        self, leases: LeaseStore, spool: Spool, sought: SoughtTrunks, lanes: BoxLanes, context: Context
+    ) -> None:
         self._leases = leases
         self._sought = sought
+        self.lanes = lanes
+        """Which of them are given in blocks."""
         self._spool = spool
         self._env = context.env
         self._store = context.store
@@ -71,6 +77,7 @@ class KeptBoxes:
 
     async def load(self) -> None:
         """Take up what was kept before a restart; leases and spool are read back already."""
+        await self.lanes.load()
         await restore(self._store, _BOX, self._take_up)
         for count, (place, size) in enumerate(self._spool.held()):
             if is_box(hop := Hop(place[:HOP_SIZE])):
@@ -108,8 +115,8 @@ class KeptBoxes:
         leases = tuple(sorted(self._leases.book.held_for(box_hop(box))))
         return leases, kept.gave_way, self._sought.last_day(box)
 
-    async def hold(self, box: bytes, hold: Hold, paid: bool) -> Lease:
-        """Have elements lead to a box, which is made with the first; durable on return.
+    async def hold(self, box: bytes, lease: Lease | None, paid: bool) -> Lease | None:
+        """Make a box, unless there is one, and have a lease lead to it, if any; return it as held. Durable.
 
         Raises a `Refusal` or `DecodeError`, as the lease book does; "quota", too, where there are too many
         boxes, and "withdrawn" where the owner has said that it is done with this one.
@@ -119,11 +126,14 @@ class KeptBoxes:
             raise Refusal("quota")
         if kept is not None and kept.is_closed:
             raise Refusal("withdrawn")
-        lease = self._leases.book.hold(box_lease(box, hold), self._env.now(), paid)
+        held = None if lease is None else self._leases.book.hold(lease, self._env.now(), paid)
         if kept is None:
             self._kept[box] = _KeptBox()
-        await self._leases.keep(lease, self._record(box))
-        return lease
+        if held is None:
+            await self._store.write(self._record(box))
+        else:
+            await self._leases.keep(held, self._record(box))
+        return held
 
     async def seek(self, box: bytes, trunks: Iterable[SoughtTrunk], paid: bool) -> list[SoughtTrunk]:
         """Have keepers asked for what a box lacks of these trunks; return those that are new. Durable.
@@ -141,7 +151,8 @@ class KeptBoxes:
 
     def keeps(self, box: bytes, day: int) -> bool:
         """Tell whether what waits in a box is kept beyond the day after its own."""
-        return self._sought.keeps(box, day)
+        first = self._sought.calendar.open_days(self._env.now()).start - LANE_DAYS
+        return self._sought.keeps(box, day) or (box in self.lanes and day >= first)
 
     async def close(self, box: bytes) -> None:
         """Delete what waits in a box, and drop from now on what comes for it; durable on return.
@@ -152,6 +163,7 @@ class KeptBoxes:
             return
         kept.is_closed = True
         self._sought.forget(box)
+        self.lanes.forget(box)
         self._store.write_soon(self._record(box))
         await self._empty(box)
         if not self._leases.book.held_for(box_hop(box)):
@@ -201,7 +213,8 @@ class KeptBoxes:
             for place in self._shares.waiting(box):
                 if place not in self._spool:
                     self._shares.remove(box, place)
-            is_held = self._sought.is_kept(box) or self._leases.book.held_for(box_hop(box))
+            is_sought = self._sought.is_kept(box) or box in self.lanes
+            is_held = is_sought or self._leases.book.held_for(box_hop(box))
             if not self._shares.size_of(box) and not is_held:
                 self._forget(box)
             await trio.lowlevel.checkpoint()

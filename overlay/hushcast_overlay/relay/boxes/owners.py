@@ -21,6 +21,7 @@ from hushcast_protocol.overlay.box_frames import (
     HoldAnswer,
     Seek,
     SoughtTrunk,
+    box_lease,
     check_sought,
     held_out,
     hold_price,
@@ -67,7 +68,8 @@ class OwnerRequests:
         """Have elements lead to a box, durably; made with the first of them."""
 
         async def hold() -> None:
-            lease = await self._boxes.hold(box, frame, self._is_paid(frame))
+            lease = await self._boxes.hold(box, box_lease(box, frame), self._is_paid(frame))
+            assert lease is not None
             self._held(lease)
             self._tracer.observe(
                 observations.Installed(lease.id, lease.mark, lease.day, box, None, len(lease.elements), 0)

@@ -6,12 +6,17 @@ import trio
 
 from hushcast_overlay.relay.cover.cover_means import CoverMeans
 from hushcast_overlay.relay.cover.errand_desk import ErrandDesk
+from hushcast_overlay.relay.cover.host_desk import HostDesk
+from hushcast_overlay.relay.cover.lane_desk import LaneDesk
 from hushcast_overlay.relay.cover.porter import Porter
 from hushcast_overlay.relay.cover.waybill_desk import WaybillDesk
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import (
+    CoverBill,
+    CoverGiven,
+    CoverHanded,
     CoverList,
     CoverListed,
     CoverMarked,
@@ -22,6 +27,7 @@ from hushcast_protocol.cover.cover_frames import (
 )
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.overlay.frame_directions import BetweenCover, FromCovered
+from hushcast_protocol.overlay.lane_holds import LaneHold
 from hushcast_runtime.transports.channel import Channel
 
 
@@ -30,13 +36,17 @@ class CoverDesks:
 
     def __init__(self, rules: CoverRules, means: CoverMeans) -> None:
         self.porter = Porter(rules, means)
-        self.second = WaybillDesk(rules, means)
+        self.lanes = LaneDesk(rules, means)
+        self.second = WaybillDesk(rules, means, self.lanes)
         self.third = ErrandDesk(rules, means)
+        self.host = HostDesk(rules, means)
 
     async def load(self) -> None:
         """Read back what was kept before a restart."""
         await self.porter.places.load()
+        await self.lanes.load()
         await self.second.load()
+        await self.host.load()
 
     async def run(self) -> None:
         """Pass and deal with letters until cancelled."""
@@ -44,6 +54,12 @@ class CoverDesks:
             nursery.start_soon(self.porter.run)
             nursery.start_soon(self.second.run)
             nursery.start_soon(self.third.run)
+            nursery.start_soon(self.host.run)
+
+    def close(self) -> None:
+        """Be done: other rules hold."""
+        self.porter.places.close()
+        self.host.close()
 
     def take(self, frame: BetweenCover, relay: RelayId) -> None:
         """Take what another relay says; raise a `PeerError` where no honest one says so."""
@@ -57,8 +73,13 @@ class CoverDesks:
             self.second.take_list(frame, relay)
         elif isinstance(frame, CoverListed):
             self.porter.take_list(frame, relay)
+        elif isinstance(frame, CoverBill):
+            self.lanes.show(frame, relay)
+        elif isinstance(frame, CoverGiven):
+            self.lanes.take(frame, relay)
         else:
-            raise DecodeError("a relay speaks of lanes, which this one does not carry yet")
+            assert isinstance(frame, CoverHanded)
+            self.porter.take_block(frame, relay)
 
 
 class CoverRole:
@@ -86,6 +107,12 @@ class CoverRole:
         assert self.desks is not None
         await self.desks.porter.serve(channel, frame)
 
+    async def hold(self, asked: LaneHold, paid: bool) -> None:
+        """Do as the owner of a box with a lane asks; raises as `HostDesk.hold`, or a `PeerError`."""
+        if self.desks is None:
+            raise DecodeError("a lane is asked for in a network without cover")
+        await self.desks.host.hold(asked, paid)
+
     def has_part(self) -> bool:
         """Tell whether the network has cover, by the newest roster."""
         return self._means.covers.rules() is not None
@@ -108,5 +135,5 @@ class CoverRole:
                 while self._means.covers.rules() == rules:
                     await self._rosters.changed()
                 self.desks = None
-                desks.porter.places.close()
+                desks.close()
                 nursery.cancel_scope.cancel()

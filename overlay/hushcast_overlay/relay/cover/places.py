@@ -8,9 +8,13 @@ import trio
 
 from hushcast_overlay.relay.cover.porter_records import (
     MAX_PLACES,
+    BillsRecord,
     PlaceRecord,
+    bills_change,
     block_change,
     kept_block,
+    kept_lanes,
+    lanes_change,
     letter_change,
     letter_key,
     load_places,
@@ -19,11 +23,14 @@ from hushcast_overlay.relay.cover.porter_records import (
 from hushcast_overlay.relay.identity import Identity
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.cover.cover_frames import CoverLetters
+from hushcast_protocol.cover.cover_frames import CoverBills, CoverLetters
 from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.lane_porter import LanePorter
+from hushcast_protocol.cover.lane_seconds import LANES
 from hushcast_protocol.cover.letters import OpenedLetter, Stage, open_letter
 from hushcast_protocol.cover.porter_blocks import PorterBlocks
 from hushcast_protocol.cover.porter_queue import PorterQueue
+from hushcast_protocol.cover.receipt_list import BLOCK
 from hushcast_protocol.cover.waybills import waybill_name
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.store import Change
@@ -51,6 +58,14 @@ class PorterPlace:
         """Keys of the records of letters that wait, by the round in which they are due."""
         self.listed: set[int] = set()
         """Rounds whose blocks have a list on disk."""
+        self.lanes: LanePorter | None = None
+        """Of the daemon's lanes, if it has told its bills."""
+        self.billed_in: int | None = None
+        """The round in which it did so last."""
+        self.unshown: set[RelayId] = set()
+        """Seconds that were to be shown their bills, and were not reached."""
+        self.laned: set[int] = set()
+        """Rounds whose blocks of lanes are on disk."""
 
     @property
     def record(self) -> PlaceRecord:
@@ -71,6 +86,7 @@ class Places:
         self._counters = context.counters
         self._places: dict[bytes, PorterPlace] = {}
         self._by_waybill: dict[bytes, PorterPlace] = {}
+        self._by_bill: dict[bytes, PorterPlace] = {}
 
     def __len__(self) -> int:
         return len(self._places)
@@ -84,7 +100,8 @@ class Places:
 
     async def load(self) -> None:
         """Read back what was kept before a restart, judged as when it came."""
-        await load_places(self._store, self._take_place, self._take_letter, self._take_block)
+        takes = (self._take_place, self._take_letter, self._take_block, self._take_bills, self._take_lanes)
+        await load_places(self._store, *takes)
 
     def _take_place(self, name: bytes, record: PlaceRecord) -> None:
         if len(self._places) >= MAX_PLACES:
@@ -103,6 +120,12 @@ class Places:
     def _take_block(self, name: bytes, round_: int) -> None:
         self._places[name].listed.add(round_)
 
+    def _take_bills(self, name: bytes, record: BillsRecord) -> None:
+        self._set_bills(self._places[name], LanePorter(self._rules, record.bills, self._env.randomness))
+
+    def _take_lanes(self, name: bytes, round_: int) -> None:
+        self._places[name].laned.add(round_)
+
     def find(self, name: bytes) -> PorterPlace | None:
         """Return a place by its name."""
         return self._places.get(name)
@@ -111,6 +134,37 @@ class Places:
         """Return the place whose waybill a second names."""
         place = self._by_waybill.get(name)
         return place if place is not None and place.second == second else None
+
+    def of_bill(self, name: bytes) -> PorterPlace | None:
+        """Return the place that has a lane of this bill."""
+        return self._by_bill.get(name)
+
+    def take_bills(self, place: PorterPlace, frame: CoverBills) -> None:
+        """Take the bills of a daemon's lanes; durable soon.
+
+        Raises `DecodeError` where it tells more than a round has, or they are not those of its lanes.
+        """
+        if place.billed_in == self._now:
+            raise DecodeError("a daemon tells its bills twice in a round")
+        place.billed_in = self._now
+        record = BillsRecord(tuple((one.second, one.bill) for one in frame.bills))
+        lanes = LanePorter(self._rules, record.bills, self._env.randomness)
+        if place.lanes is not None and lanes.names == place.lanes.names:
+            return
+        if any(self._by_bill.get(name, place) is not place for name in lanes.names):
+            raise DecodeError("a daemon tells the bill of another")
+        self._set_bills(place, lanes)
+        self._store.write_soon(bills_change(place.name, record))
+
+    def _set_bills(self, place: PorterPlace, lanes: LanePorter) -> None:
+        self._forget_bills(place)
+        place.lanes = lanes
+        place.unshown.clear()
+        self._by_bill.update(dict.fromkeys(lanes.names, place))
+
+    def _forget_bills(self, place: PorterPlace) -> None:
+        for name in place.lanes.names if place.lanes is not None else ():
+            self._by_bill.pop(name, None)
 
     def take(self, name: bytes, second: RelayId, waybill: bytes) -> PorterPlace:
         """Give a new daemon a place; durable soon. Raises `Refusal` ("quota") where there is none."""
@@ -163,9 +217,15 @@ class Places:
         if (block := place.blocks.close(now)) is not None:
             place.listed.add(now)
             changes.append(block_change(place.name, now, block))
+        if place.lanes is not None:
+            place.laned.add(now)
+            changes.append(lanes_change(place.name, now, place.lanes.end_round()))
         for old in [old for old in place.listed if old < place.blocks.oldest]:
             place.listed.remove(old)
             changes.append(block_change(place.name, old, None))
+        for old in [old for old in place.laned if old < place.blocks.oldest]:
+            place.laned.remove(old)
+            changes.append(lanes_change(place.name, old, None))
         return changes
 
     def end(self, place: PorterPlace) -> list[Change]:
@@ -175,7 +235,9 @@ class Places:
             place.link.cancel()
         letters = [letter_change(key, None) for keys in place.letters.values() for key in keys]
         blocks = [block_change(place.name, round_, None) for round_ in place.listed]
-        return [place_change(place.name, None), *letters, *blocks]
+        lanes = [lanes_change(place.name, round_, None) for round_ in place.laned]
+        self._forget_bills(place)
+        return [place_change(place.name, None), bills_change(place.name, None), *letters, *blocks, *lanes]
 
     def close(self) -> None:
         """End the links of all daemons: other rules hold."""
@@ -186,6 +248,11 @@ class Places:
     async def block(self, place: PorterPlace, round_: int) -> tuple[int, bytes] | None:
         """Return the list that the blocks of a round have, and of which round it is, if they have any."""
         return await kept_block(self._store, place.name, round_) if round_ in place.listed else None
+
+    async def lane_blocks(self, place: PorterPlace, round_: int) -> list[bytes]:
+        """Return what the blocks of a round have of the daemon's lanes; random where nothing is kept."""
+        kept = await kept_lanes(self._store, place.name, round_) if round_ in place.laned else None
+        return kept or [self._env.randomness(BLOCK) for _ in range(LANES)]
 
     def _opened(self, place: PorterPlace, sealed: bytes) -> OpenedLetter:
         letter = open_letter(self._rules, Stage.PORTER, self._relay, self._key, sealed)

@@ -10,14 +10,15 @@ from hushcast_overlay.relay.cover.cover_means import CoverMeans
 from hushcast_overlay.relay.cover.places import Places, PorterPlace
 from hushcast_overlay.relay.cover.porter_records import MAX_PLACES
 from hushcast_protocol.base.crypto.hashes import Domain, digest
-from hushcast_protocol.base.crypto.proof_of_work import inside
+from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork, inside
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import (
-    BLOCKS_A_ROUND,
+    CoverBill,
+    CoverBills,
     CoverBlocks,
-    CoverLetters,
+    CoverHanded,
     CoverListed,
     CoverPassed,
     CoverPlace,
@@ -86,13 +87,14 @@ class Porter:
                 place.link = None
 
     async def _answer(self, place: PorterPlace, channel: Channel[FromCovered], frame: FromCovered) -> None:
-        if not isinstance(frame, CoverLetters):
-            raise DecodeError("a daemon has lanes, which this relay does not carry yet")
+        if isinstance(frame, CoverBills):
+            self.places.take_bills(place, frame)
+            return
         self.places.hand_in(place, frame)
         for round_ in place.blocks.asked_for(frame.since, frame.round):
             listed, block = await self.places.block(place, round_) or (round_, self._env.randomness(BLOCK))
-            others = [self._env.randomness(BLOCK) for _ in range(BLOCKS_A_ROUND - 1)]
-            await channel.send(CoverBlocks(round_, listed, (*others, block)))
+            lanes = await self.places.lane_blocks(place, round_)
+            await channel.send(CoverBlocks(round_, listed, (*lanes, block)))
 
     def take_list(self, frame: CoverListed, second: RelayId) -> None:
         """Take a list for a daemon; raise `DecodeError` where a second hands in more than one a round."""
@@ -100,6 +102,18 @@ class Porter:
             self._counters.add("letters_refused")  # of a place that has just ended
             return
         place.blocks.take(frame.round, frame.sealed)
+
+    def take_block(self, frame: CoverHanded, second: RelayId) -> None:
+        """Take a block of a lane, of the round before; raise a `PeerError` where no honest second says so."""
+        place = self.places.of_bill(frame.bill)
+        now = self._rules.round_at(self._env.now())
+        if place is None or place.lanes is None or frame.round != now - 1:  # it has just ended, or is slow
+            self._counters.add("blocks_refused")
+            return
+        try:
+            place.lanes.take(frame.bill, frame.block, second)
+        except Refusal:
+            raise DecodeError("a second hands down two blocks of a lane in a round") from None
 
     async def run(self) -> None:
         """Pass letters at the end of each round, until cancelled."""
@@ -144,19 +158,43 @@ class Porter:
                     said.append(await self._waybill(place, relay))
                     showing.setdefault(second, []).append(place)
                 said.append(frame)
+        billed = await self._add_bills(now, frames)
         for second in await self._means.sends.send(frames):
             for place in showing.get(second, ()):
                 place.shown = now
+            for place in billed.get(second, ()):
+                place.unshown.discard(second)
+
+    async def _add_bills(
+        self, now: int, frames: dict[RelayId, list[BetweenCover]]
+    ) -> dict[RelayId, list[PorterPlace]]:
+        """Add the bills that are shown in a round, whether their daemons are there or not; return whose."""
+        billed: dict[RelayId, list[PorterPlace]] = {}
+        for place in self.places:
+            if place.lanes is None or now < place.queue.begins:
+                continue
+            place.unshown.update(second for second, _ in place.lanes.shown(now))
+            for second, sealed in place.lanes.bills:
+                relay = self._means.shards.relay(second)
+                if second in place.unshown and relay is not None and self._means.covers.is_second(second):
+                    stamp = await self._stamp(relay, CoverBill(sealed, None))
+                    frames.setdefault(second, []).append(CoverBill(sealed, stamp))
+                    billed.setdefault(second, []).append(place)
+        return billed
 
     def _is_to_be_shown(self, place: PorterPlace, now: int) -> bool:
         return place.shown is None or now - place.shown >= self._rules.held_rounds
 
     async def _waybill(self, place: PorterPlace, second: Relay) -> CoverWaybill:
-        frame = CoverWaybill(place.waybill, None)
+        stamp = await self._stamp(second, CoverWaybill(place.waybill, None))
+        return CoverWaybill(place.waybill, stamp)
+
+    async def _stamp(self, second: Relay, shown: CoverWaybill | CoverBill) -> ProofOfWork | None:
+        """Return the stamp that a second asks for, if any."""
         if not second.difficulty:
-            return frame
+            return None
         asked = inside(second.difficulty, 1)
-        return CoverWaybill(place.waybill, await self._means.connector.mint(second, placed_in(frame), asked))
+        return await self._means.connector.mint(second, placed_in(shown), asked)
 
 
 def _name(frame: CoverPlace) -> bytes:

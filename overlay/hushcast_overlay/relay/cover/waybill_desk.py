@@ -10,6 +10,7 @@ import msgspec
 import trio
 
 from hushcast_overlay.relay.cover.cover_means import CoverMeans
+from hushcast_overlay.relay.cover.lane_desk import LaneDesk
 from hushcast_protocol.base.crypto.hashes import LABEL
 from hushcast_protocol.base.crypto.proof_of_work import ProofOfWorkCheck, inside
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
@@ -74,9 +75,10 @@ class _ThirdsOfLists:
 class WaybillDesk:
     """One relay as a second."""
 
-    def __init__(self, rules: CoverRules, means: CoverMeans) -> None:
+    def __init__(self, rules: CoverRules, means: CoverMeans, lanes: LaneDesk) -> None:
         self._rules = rules
         self._means = means
+        self._lanes = lanes
         self._env = means.context.env
         self._store = means.context.store
         self._counters = means.context.counters
@@ -208,9 +210,12 @@ class WaybillDesk:
         self._lists.setdefault(third, deque(maxlen=_LISTS_WAITING)).append(frame.listed)
 
     async def hand_down(self, now: int) -> dict[RelayId, list[BetweenCover]]:
-        """Return what each porter is handed in a round: a block for each waybill, its third there or not."""
+        """Return what each porter is handed in a round: a block for each waybill, its third there or not.
+
+        The blocks of lanes go with them.
+        """
         lists = {third: waiting.popleft() for third, waiting in self._lists.items() if waiting}
-        frames: dict[RelayId, list[BetweenCover]] = {}
+        frames = await self._lanes.hand_down(now)
         for count, (porter, waybill) in enumerate(self._machine.shown()):
             if count % _SEALED_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
