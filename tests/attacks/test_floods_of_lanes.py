@@ -5,6 +5,7 @@ Owners, porters, hosts and seconds may each be hostile.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -51,6 +52,10 @@ async def test_a_host_does_for_a_box_what_its_owner_signed_and_has_a_bound(
             late.errands[0] = late.until(0, until)
             with pytest.raises(Refusal, match="day"):
                 await desk.hold(late.asked(0), True)
+        elsewhere = others(owner)
+        elsewhere.errands[0] = replace(elsewhere.errands[0], second=owner.chain.third)
+        with pytest.raises(Refusal, match="list"):
+            await desk.hold(elsewhere.asked(0), True)
         assert len(desk) == 0
         await desk.hold(asked, False)
         await desk.hold(others(owner).asked(0), False)

@@ -73,8 +73,8 @@ class HostDesk:
     async def hold(self, asked: LaneHold, paid: bool) -> None:
         """Have a box, a lane for it, elements that lead to it, as its owner asks; durable on return.
 
-        Raises a `PeerError` where no owner asks so, `Refusal` as boxes and their lanes do: "day", too, where
-        the errand is for longer than a quarter, or is over.
+        Raises a `PeerError` where no owner asks so, `Refusal` as boxes and their lanes do: "list", too, where
+        the errand names no second of the list, "day" where it is for longer than a quarter, or is over.
         """
         lanes = self._means.lanes
         check_lane_hold(self._rules.network, self._means.relay, asked)
@@ -86,6 +86,8 @@ class HostDesk:
         errand = self._opened(asked.errand)
         if not self._now <= errand.until <= self._now + self._rules.rounds_in(QUARTER):
             raise Refusal("day")
+        if not self._means.covers.is_second(errand.second):
+            raise Refusal("list")  # a stranger would have blocks go to whomever he likes
         kept = BoxErrand(errand.until, asked.errand)
         lanes.check(asked.box, kept, paid)
         await self._means.hold_box(asked.box, asked.held, paid)
