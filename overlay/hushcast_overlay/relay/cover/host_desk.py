@@ -43,6 +43,7 @@ class HostDesk:
         self._env = means.context.env
         self._counters = means.context.counters
         self._lanes: dict[bytes, _Lane] = {}
+        self._turn = trio.Lock()  # of those who ask: what is checked holds until it is kept
         self._first = self._now + 1  # after a start: each key seals once
 
     def __len__(self) -> int:
@@ -76,24 +77,27 @@ class HostDesk:
         Raises a `PeerError` where no owner asks so, `Refusal` as boxes and their lanes do: "list", too, where
         the errand names no second of the list, "day" where it is for longer than a quarter, or is over.
         """
-        lanes = self._means.lanes
         check_lane_hold(self._rules.network, self._means.relay, asked)
         if asked.errand is None:
-            if asked.box not in lanes:
+            if asked.box not in self._means.lanes:
                 raise DecodeError("elements are to lead to a box without a lane")
             await self._means.hold_box(asked.box, asked.held, paid)
             return
-        errand = self._opened(asked.errand)
+        async with self._turn:
+            await self._begin(asked, asked.errand, paid)
+
+    async def _begin(self, asked: LaneHold, sealed: bytes, paid: bool) -> None:
+        errand = self._opened(sealed)
         if not self._now <= errand.until <= self._now + self._rules.rounds_in(QUARTER):
             raise Refusal("day")
         if not self._means.covers.is_second(errand.second):
             raise Refusal("list")  # a stranger would have blocks go to whomever he likes
-        kept = BoxErrand(errand.until, asked.errand)
-        lanes.check(asked.box, kept, paid)
+        kept = BoxErrand(errand.until, sealed)
+        self._means.lanes.check(asked.box, kept, paid)
         await self._means.hold_box(asked.box, asked.held, paid)
         known = self._lanes.get(asked.box)
         self._lanes[asked.box] = self._made(errand, LaneBox(self._rules) if known is None else known.box)
-        await lanes.keep(asked.box, kept)
+        await self._means.lanes.keep(asked.box, kept)
 
     async def run(self) -> None:
         """Give the blocks of each round, each at its moment, until cancelled."""

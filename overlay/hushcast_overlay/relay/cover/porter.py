@@ -122,6 +122,7 @@ class Porter:
             while True:
                 await self._env.sleep_until(self._rules.end_of(now))
                 nursery.start_soon(self._send, now, await self.end_round(now))
+                nursery.start_soon(self._show_bills, now)
                 now = max(now + 1, self._rules.round_at(self._env.now()))
 
     async def end_round(self, now: int) -> dict[RelayId, list[tuple[PorterPlace, CoverPassed]]]:
@@ -158,18 +159,17 @@ class Porter:
                     said.append(await self._waybill(place, relay))
                     showing.setdefault(second, []).append(place)
                 said.append(frame)
-        billed = await self._add_bills(now, frames)
         for second in await self._means.sends.send(frames):
             for place in showing.get(second, ()):
                 place.shown = now
-            for place in billed.get(second, ()):
-                place.unshown.discard(second)
 
-    async def _add_bills(
-        self, now: int, frames: dict[RelayId, list[BetweenCover]]
-    ) -> dict[RelayId, list[PorterPlace]]:
-        """Add the bills that are shown in a round, whether their daemons are there or not; return whose."""
-        billed: dict[RelayId, list[PorterPlace]] = {}
+    async def _show_bills(self, now: int) -> None:
+        """Show the bills that are due in a round, whether their daemons are there or not.
+
+        Letters do not wait for their stamps. What did not go is shown in the next round.
+        """
+        frames: dict[RelayId, list[BetweenCover]] = {}
+        showing: dict[RelayId, list[PorterPlace]] = {}
         for place in self.places:
             if place.lanes is None or now < place.queue.begins:
                 continue
@@ -179,8 +179,10 @@ class Porter:
                 if second in place.unshown and relay is not None and self._means.covers.is_second(second):
                     stamp = await self._stamp(relay, CoverBill(sealed, None))
                     frames.setdefault(second, []).append(CoverBill(sealed, stamp))
-                    billed.setdefault(second, []).append(place)
-        return billed
+                    showing.setdefault(second, []).append(place)
+        for second in await self._means.sends.send(frames):
+            for place in showing.get(second, ()):
+                place.unshown.discard(second)
 
     def _is_to_be_shown(self, place: PorterPlace, now: int) -> bool:
         return place.shown is None or now - place.shown >= self._rules.held_rounds
