@@ -18,13 +18,21 @@ from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.cover.cover_chain import CoverChain
 from hushcast_protocol.cover.cover_lists import CoverLists
 from hushcast_protocol.cover.cover_rules import CoverRules
-from hushcast_protocol.cover.lane_box import LANE_DAYS, MAX_LANE_ITEM, MAX_LANE_ITEMS, LaneBox, lane_items
+from hushcast_protocol.cover.lane_box import (
+    LANE_DAYS,
+    MAX_LANE_BODIES,
+    MAX_LANE_ITEM,
+    LaneBox,
+    lane_filled,
+    lane_items,
+)
 from hushcast_protocol.cover.lane_papers import LANE_NAME, LANE_PAPER, LaneBill, LaneErrand, bill_name
 from hushcast_protocol.cover.lane_pieces import (
     MAX_BODIES_IN_PIECES,
     MAX_PIECES,
     LanePieces,
     lane_pieces,
+    piece_sizes,
 )
 from hushcast_protocol.cover.lane_porter import LanePorter
 from hushcast_protocol.cover.lane_seals import (
@@ -66,10 +74,18 @@ def second(*bills: LaneBill, first: int = NOW) -> LaneSecond:
 
 
 def filled(*bodies: bytes) -> bytes:
-    box = LaneBox(RULES)
+    box: LaneBox[bytes] = LaneBox(RULES)
     for body in bodies:
-        box.put(body, NOW)
-    return box.fill(NOW)
+        put(box, body, NOW)
+    return fill(box, NOW)
+
+
+def put(box: LaneBox[bytes], body: bytes, now: int) -> None:
+    box.put(body, (len(body),), now)
+
+
+def fill(box: LaneBox[bytes], now: int) -> bytes:
+    return lane_filled(body for body, _ in box.said(now))
 
 
 @given(st.lists(st.binary(min_size=1, max_size=1200), max_size=3))
@@ -242,11 +258,11 @@ def test_a_porter_takes_each_lane_from_its_own_second_and_shows_bills_apart() ->
 
 @given(st.lists(st.integers(1, 1500), min_size=1, max_size=40))
 def test_a_box_says_what_is_new_first_and_then_everything_in_turn(sizes: list[int]) -> None:
-    box = LaneBox(RULES)
+    box: LaneBox[bytes] = LaneBox(RULES)
     bodies = [bytes([place + 1]) * size for place, size in enumerate(sizes)]
     for body in bodies:
-        box.put(body, NOW)
-    said = [lane_items(box.fill(NOW + number)) for number in range(2 * len(bodies))]
+        put(box, body, NOW)
+    said = [lane_items(fill(box, NOW + number)) for number in range(2 * len(bodies))]
     assert all(len(one) == len(set(one)) for one in said)
     flat = [body for one in said for body in one]
     assert flat[: len(bodies)] == bodies
@@ -255,26 +271,37 @@ def test_a_box_says_what_is_new_first_and_then_everything_in_turn(sizes: list[in
 
 
 def test_a_box_forgets_after_two_weeks_and_is_bounded() -> None:
-    box = LaneBox(RULES)
-    box.put(b"old", NOW)
+    box: LaneBox[bytes] = LaneBox(RULES)
+    put(box, b"old", NOW)
     later = NOW + RULES.rounds_in(LANE_DAYS)
-    assert lane_items(box.fill(later - 1)) == [b"old"]
-    assert lane_items(box.fill(later)) == []
+    assert lane_items(fill(box, later - 1)) == [b"old"]
+    assert lane_items(fill(box, later)) == []
     for bad in (b"", bytes(MAX_LANE_ITEM + 1)):
         with pytest.raises(Refusal):
-            box.put(bad, NOW)
-    for number in range(MAX_LANE_ITEMS + 1):
-        box.put(b"%d" % number, later)
-    assert len(box) == MAX_LANE_ITEMS
-    assert lane_items(box.fill(later))[0] == b"1"
+            put(box, bad, NOW)
+    for number in range(MAX_LANE_BODIES + 1):
+        put(box, b"%d" % number, later)
+    assert len(box) == MAX_LANE_BODIES
+    assert lane_items(fill(box, later))[0] == b"1"
 
 
 def test_what_came_before_a_start_is_said_after_what_is_new_and_the_last_of_it_first() -> None:
-    box = LaneBox(RULES)
+    box: LaneBox[bytes] = LaneBox(RULES)
     for body in (b"a", b"b"):
-        box.restore(body, NOW)
-    box.put(b"c", NOW)
-    assert lane_items(box.fill(NOW)) == [b"c", b"b", b"a"]
+        box.restore(body, (len(body),), NOW)
+    put(box, b"c", NOW)
+    assert lane_items(fill(box, NOW)) == [b"c", b"b", b"a"]
+
+
+def test_a_body_of_several_items_is_said_in_its_turn_and_let_go_of_when_it_is_not_held() -> None:
+    box: LaneBox[bytes] = LaneBox(RULES)
+    box.put(b"large", (MAX_LANE_ITEM, 10), NOW)
+    put(box, b"small", NOW)
+    assert box.said(NOW) == [(b"large", 0)]
+    assert box.said(NOW) == [(b"large", 1), (b"small", 0)]
+    assert box.said(NOW) == [(b"large", 0)]
+    box.keep(lambda what: what == b"small")
+    assert (box.said(NOW), len(box)) == ([(b"small", 0)], 1)
 
 
 @given(st.lists(st.integers(1, 3 * MAX_LANE_ITEM), min_size=1, max_size=4), st.randoms(use_true_random=False))
@@ -284,6 +311,7 @@ def test_a_body_is_joined_from_its_pieces_in_any_order_and_again(
     bodies = [bytes([place + 1]) * size for place, size in enumerate(sizes)]
     items = [item for body in bodies for item in lane_pieces(body)]
     assert all(len(item) <= MAX_LANE_ITEM for item in items)
+    assert [len(item) for item in items] == [size for body in bodies for size in piece_sizes(len(body))]
     order.shuffle(items)
     pieces = LanePieces()
     for _ in range(2):

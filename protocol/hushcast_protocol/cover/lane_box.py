@@ -9,71 +9,97 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.lane_seals import LANE_ROOM
 
 LANE_DAYS = 14  # days of 24 epochs for which a box's items are said again
-MAX_LANE_ITEMS = 4_096  # of one box; 1 KiB each they are its share of the spool
+MAX_LANE_BODIES = 4_096  # of one box, of 1 KiB each; where they lie they have a bound of their own
 _SIZE = struct.Struct(">H")
 MAX_LANE_ITEM = LANE_ROOM - _SIZE.size  # bytes
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    body: bytes
+
+@dataclass(slots=True)
+class _Body(Generic[T]):
+    what: T
+    sizes: Sequence[int]
     came: int
+    next: int = 0
+    """The item that is said next."""
 
 
-class LaneBox:
-    """The items of one box."""
+class LaneBox(Generic[T]):
+    """What one box has, by where it lies; each body is said in one item or several."""
 
     def __init__(self, rules: CoverRules) -> None:
         self._days = rules.rounds_in(LANE_DAYS)
-        self._new: deque[_Item] = deque()
-        self._said: deque[_Item] = deque()  # what was given longest ago first
+        self._new: deque[_Body[T]] = deque()
+        self._said: deque[_Body[T]] = deque()  # what was given longest ago first
 
     def __len__(self) -> int:
-        """Return how many items are kept."""
+        """Return how many bodies are kept."""
         return len(self._new) + len(self._said)
 
-    def put(self, body: bytes, now: int) -> None:
-        """Take an item that came in a round; of too many one gives way, first of those that were given.
+    def put(self, what: T, sizes: Sequence[int], now: int) -> None:
+        """Take a body that came in a round, in items of these sizes.
 
-        Raises `Refusal` where it has no room in a block, or is empty.
+        Of too many one gives way, first of those that were given. Raises `Refusal` where an item has no room
+        in a block, or is empty.
         """
-        if not 0 < len(body) <= MAX_LANE_ITEM:
+        if not sizes or not all(0 < size <= MAX_LANE_ITEM for size in sizes):
             raise Refusal(f"an item of a lane has 1 to {MAX_LANE_ITEM} bytes")
-        if len(self) >= MAX_LANE_ITEMS:
+        if len(self) >= MAX_LANE_BODIES:
             (self._said or self._new).popleft()
-        self._new.append(_Item(body, now))
+        self._new.append(_Body(what, sizes, now))
 
-    def restore(self, body: bytes, came: int) -> None:
-        """Take back an item that came before a restart; the last of them is said first, after what is new.
+    def restore(self, what: T, sizes: Sequence[int], came: int) -> None:
+        """Take back a body that came before a restart; the last of them is said first, after what is new.
 
         Nobody knows any more which were said, and what came last an owner lacks most likely.
         """
-        self._said.appendleft(_Item(body, came))
+        self._said.appendleft(_Body(what, sizes, came))
 
-    def fill(self, now: int) -> bytes:
-        """Return the `LANE_ROOM` bytes of a round: items and zeros, each item once."""
-        filled, again = b"", []
-        while item := self._next(now, LANE_ROOM - len(filled)):
-            filled += _SIZE.pack(len(item.body)) + item.body
-            again.append(item)
+    def keep(self, holds: Callable[[T], bool]) -> None:
+        """Let go of bodies that are not held any more."""
+        self._new = deque(one for one in self._new if holds(one.what))
+        self._said = deque(one for one in self._said if holds(one.what))
+
+    def said(self, now: int) -> list[tuple[T, int]]:
+        """Return which items fill the block of a round: bodies, and which item of each; a body ends once."""
+        found: list[tuple[T, int]] = []
+        again: list[_Body[T]] = []
+        room = LANE_ROOM
+        while (queue := self._next(now)) is not None:
+            body = queue[0]
+            room -= _SIZE.size + body.sizes[body.next]
+            if room < 0:
+                break
+            found.append((body.what, body.next))
+            body.next += 1
+            if body.next == len(body.sizes):
+                body.next = 0
+                again.append(queue.popleft())
         self._said.extend(again)
-        return filled.ljust(LANE_ROOM, b"\0")
+        return found
 
-    def _next(self, now: int, room: int) -> _Item | None:
+    def _next(self, now: int) -> deque[_Body[T]] | None:
         for queue in (self._new, self._said):
             while queue and now - queue[0].came >= self._days:
                 queue.popleft()
             if queue:
-                fits = _SIZE.size + len(queue[0].body) <= room
-                return queue.popleft() if fits else None
+                return queue
         return None
+
+
+def lane_filled(items: Iterable[bytes]) -> bytes:
+    """Return the `LANE_ROOM` bytes of a round: items that have room in them, and zeros."""
+    return b"".join(_SIZE.pack(len(item)) + item for item in items).ljust(LANE_ROOM, b"\0")
 
 
 def lane_items(filled: bytes) -> list[bytes]:

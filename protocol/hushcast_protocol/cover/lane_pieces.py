@@ -24,6 +24,11 @@ def lane_pieces(body: bytes) -> list[bytes]:
     return [_HEAD.pack(name, index, last) + piece for index, piece in enumerate(cut)]
 
 
+def piece_sizes(length: int) -> tuple[int, ...]:
+    """Return the bytes of each item of a body of a length."""
+    return tuple(_HEAD.size + min(_PIECE, length - begin) for begin in range(0, length, _PIECE))
+
+
 class LanePieces:
     """The bodies of one lane, as its owner joins them."""
 

@@ -299,6 +299,14 @@ class Spool:
                 return found
             last = records[-1][0]
 
+    async def read(self, place: bytes) -> Message | None:
+        """Return the message at a place, if it still waits."""
+        await self.durable()
+        for key, value in await self._store.scan(_KIND, place, None, 1):
+            if self._held.get(key) is not None and (item := await self._read(key, value)) is not None:
+                return item.message
+        return None
+
     async def _read(self, key: bytes, value: bytes) -> SpooledMessage | None:
         kept = read_record(value)
         if isinstance(kept, BodyReference):

@@ -58,7 +58,8 @@ def empty_told_apart(fault: LaneFault, seed: int = 1) -> float:
     network = LanedNetwork(2, seed, fault)
     box = network.daemons[0].boxes[0]
     for number in range(_ROUNDS):
-        box.put(b"item %d" % number, network.round)
+        body = b"item %d" % number
+        box.put(body, (len(body),), network.round)
         network.play_round()
     full, empty = (network.sizes[daemon.errands[0].lane] for daemon in network.daemons)
     area = sum((a < b) + (a == b) / 2 for a in full for b in empty) / (len(full) * len(empty))
@@ -88,7 +89,7 @@ def items_lost(lost: float, a_day: int, seed: int = 1) -> float:
         if hour < 2 * _HOURS:
             for number in range(a_day // _HOURS):
                 bodies.append(b"%d %d" % (hour, number) + bytes(1200))
-                daemon.boxes[0].put(bodies[-1], network.round)
+                daemon.boxes[0].put(bodies[-1], (len(bodies[-1]),), network.round)
         network.play_round()
     return sum(body not in daemon.heard for body in bodies) / len(bodies)
 

@@ -13,7 +13,7 @@ from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
-from hushcast_protocol.cover.lane_box import LaneBox, lane_items
+from hushcast_protocol.cover.lane_box import LaneBox, lane_filled, lane_items
 from hushcast_protocol.cover.lane_papers import LANE_NAME, LaneBill, LaneErrand
 from hushcast_protocol.cover.lane_porter import LanePorter
 from hushcast_protocol.cover.lane_seals import LaneKeys, host_block
@@ -42,7 +42,7 @@ class LanedDaemon:
 
     keys: list[LaneKeys]
     errands: list[LaneErrand]
-    boxes: list[LaneBox]
+    boxes: list[LaneBox[bytes]]
     porter: LanePorter
     loses: float = 0.0
     """Share of its rounds whose blocks its porter loses."""
@@ -116,9 +116,9 @@ class LanedNetwork:
         self._now.clear()
         self.round += 1
 
-    def _give(self, errand: LaneErrand, box: LaneBox) -> None:
+    def _give(self, errand: LaneErrand, box: LaneBox[bytes]) -> None:
         is_longer = self.fault == LaneFault.EMPTY_LONGER and not len(box)
-        given = host_block(errand.key, self.round, box.fill(self.round))
+        given = host_block(errand.key, self.round, lane_filled(body for body, _ in box.said(self.round)))
         self.sizes[errand.lane].append(len(given) + is_longer)
         self.given[errand.lane].add(given)
         self._now[errand.lane] = given

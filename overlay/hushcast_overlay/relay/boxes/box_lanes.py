@@ -16,11 +16,10 @@ from hushcast_protocol.cover.lane_papers import LANE_PAPER
 from hushcast_protocol.overlay.hops import box_hop
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool
+from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage
 from hushcast_runtime.storage.store import Change, record_reader
 
-# Lanes that one host gives blocks to, 600 KB a day each: 10,000 daemons have 60 at each of 500 relays. What
-# they say again is in memory, within the boxes' share of the spool.
+# Lanes that one host gives blocks to, 600 KB a day each: 10,000 daemons have 60 at each of 500 relays.
 MAX_BOX_LANES = 256
 
 _LANE = RecordKind(
@@ -51,7 +50,7 @@ class BoxLanes:
         self._spool = spool
         self._store = context.store
         self._errands: dict[bytes, BoxErrand] = {}
-        self.hears: Callable[[bytes, Message], None] | None = None
+        self.hears: Callable[[bytes, SpooledMessage], None] | None = None
         """Hears what comes for which box, while the network has cover; all of it waits in the spool, too."""
 
     def __len__(self) -> int:
@@ -83,26 +82,38 @@ class BoxLanes:
         elif len(self._errands) >= MAX_BOX_LANES * (1.0 if paid else NEEDED_FROM):
             raise Refusal("quota")
 
-    async def keep(self, box: bytes, errand: BoxErrand) -> None:
-        """Give a box this errand, as was checked; durable on return."""
+    def get(self, box: bytes) -> BoxErrand | None:
+        """Return the errand of a box, if it has one."""
+        return self._errands.get(box)
+
+    def keep(self, box: bytes, errand: BoxErrand) -> None:
+        """Give a box this errand, as was checked; durable with the next commit."""
         self._errands[box] = errand
-        await self._store.write(Change(_LANE, box, encode(errand)))
+        self._store.write_soon(Change(_LANE, box, encode(errand)))
 
     def forget(self, box: bytes) -> None:
         """Give nothing more for a box."""
         if self._errands.pop(box, None) is not None:
             self._store.write_soon(Change(_LANE, box, None))
 
-    def came(self, box: bytes, message: Message) -> None:
+    def came(self, box: bytes, item: SpooledMessage) -> None:
         """Hear of a message that was spooled for a box with a lane."""
         if self.hears is not None:
-            self.hears(box, message)
+            self.hears(box, item)
 
-    async def waiting(self, box: bytes) -> AsyncIterator[Message]:
+    def holds(self, place: bytes) -> bool:
+        """Tell whether a message still waits at its place."""
+        return place in self._spool
+
+    async def read(self, place: bytes) -> Message | None:
+        """Return the message at a place, if it still waits."""
+        return await self._spool.read(place)
+
+    async def waiting(self, box: bytes) -> AsyncIterator[SpooledMessage]:
         """Yield what waits for a box, in the order in which it came."""
         hop = box_hop(box)
         items = await self._spool.waiting(hop, None, READ_AT_ONCE)
         while items:
             for item in items:
-                yield item.message
+                yield item
             items = await self._spool.waiting(hop, items[-1], READ_AT_ONCE)

@@ -197,7 +197,7 @@ class BoxLinks:
         now = self._now()
         for box, item in self._boxes.take(placed):
             if box in self._lanes:
-                self._lanes.came(box, item.message)
+                self._lanes.came(box, item)
             elif (link := self._links.get(box)) is not None:
                 self._do(link, link.machine.enqueue((item,), now), is_new=True)
 

@@ -11,7 +11,7 @@ from hushcast_overlay.relay.cover.lane_desk import LaneDesk
 from hushcast_overlay.relay.cover.porter import Porter
 from hushcast_overlay.relay.cover.waybill_desk import WaybillDesk
 from hushcast_overlay.rosters import RosterKeeper
-from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import (
     CoverBill,
@@ -108,9 +108,9 @@ class CoverRole:
         await self.desks.porter.serve(channel, frame)
 
     async def hold(self, asked: LaneHold, paid: bool) -> None:
-        """Do as the owner of a box with a lane asks; raises as `HostDesk.hold`, or a `PeerError`."""
+        """Do as the owner of a box with a lane asks; raises as `HostDesk.hold`."""
         if self.desks is None:
-            raise DecodeError("a lane is asked for in a network without cover")
+            raise Refusal("quota")  # there is no cover, or not yet after a start
         await self.desks.host.hold(asked, paid)
 
     def has_part(self) -> bool:

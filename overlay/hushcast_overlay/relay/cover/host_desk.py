@@ -14,24 +14,32 @@ from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.cover.cover_frames import CoverGiven
 from hushcast_protocol.cover.cover_rules import CoverRules
-from hushcast_protocol.cover.lane_box import LaneBox
+from hushcast_protocol.cover.lane_box import LaneBox, lane_filled
 from hushcast_protocol.cover.lane_papers import LaneErrand
-from hushcast_protocol.cover.lane_pieces import lane_pieces
+from hushcast_protocol.cover.lane_pieces import lane_pieces, piece_sizes
 from hushcast_protocol.cover.lane_seals import host_block
 from hushcast_protocol.overlay.frame_directions import BetweenCover
 from hushcast_protocol.overlay.lane_holds import LaneHold, check_lane_hold
+from hushcast_runtime.storage.spool import SpooledMessage
 
-# Shares of a round, from its begin, between which lanes have their moments. A second hands the round before
-# down at 0.3, and this one at 1.3: clocks differ.
+# Share of a round, from its begin, at which what is given in it is read: ahead, so that no moment tells how
+# long that takes.
+READ_FROM = 0.3
+# Shares between which lanes have their moments. A second hands the round before down at 0.3, and this one at
+# 1.3: clocks differ.
 GIVEN_FROM, GIVEN_UNTIL = 0.4, 1.2
+_LEAST = 64  # bodies of a lane up to which nobody looks which of them still wait
 
 
 @dataclass(slots=True)
 class _Lane:
     errand: LaneErrand
-    box: LaneBox
+    box: LaneBox[bytes]
+    """What the box has, by its places in the spool: so it is bounded as that is."""
     moment: float
     """Share of a round at which its blocks are given."""
+    most: int = _LEAST
+    """With more bodies than these it is looked which of them still wait."""
 
 
 class HostDesk:
@@ -43,6 +51,7 @@ class HostDesk:
         self._env = means.context.env
         self._counters = means.context.counters
         self._lanes: dict[bytes, _Lane] = {}
+        self._sized: tuple[Message | None, tuple[int, ...]] = (None, ())  # the last message's items
         self._turn = trio.Lock()  # of those who ask: what is checked holds until it is kept
         self._first = self._now + 1  # after a start: each key seals once
 
@@ -61,11 +70,14 @@ class HostDesk:
                 lane = self._lanes[box] = self._made(self._opened(kept.sealed), LaneBox(self._rules))
             except PeerError:  # its key was replaced
                 self._means.lanes.forget(box)
-                continue
-            async for message in self._means.lanes.waiting(box):
-                began = self._rules.round_at(self._means.shards.calendar.day_start(message.day))
-                for piece in lane_pieces(encode(message)):
-                    lane.box.restore(piece, began)
+            else:
+                await self._fill(box, lane)
+
+    async def _fill(self, box: bytes, lane: _Lane) -> None:
+        """Have a lane say what waits in its box already."""
+        async for item in self._means.lanes.waiting(box):
+            began = self._rules.round_at(self._means.shards.calendar.day_start(item.message.day))
+            lane.box.restore(item.key, self._sizes(item.message), began)
 
     def close(self) -> None:
         """Hear nothing more: other rules hold."""
@@ -75,7 +87,8 @@ class HostDesk:
         """Have a box, a lane for it, elements that lead to it, as its owner asks; durable on return.
 
         Raises a `PeerError` where no owner asks so, `Refusal` as boxes and their lanes do: "list", too, where
-        the errand names no second of the list, "day" where it is for longer than a quarter, or is over.
+        the errand names no second of the list, "lane" where another box has its way, "day" where it is for
+        longer than a quarter, or is over.
         """
         check_lane_hold(self._rules.network, self._means.relay, asked)
         if asked.errand is None:
@@ -87,48 +100,81 @@ class HostDesk:
             await self._begin(asked, asked.errand, paid)
 
     async def _begin(self, asked: LaneHold, sealed: bytes, paid: bool) -> None:
-        errand = self._opened(sealed)
+        errand, lanes = self._opened(sealed), self._means.lanes
         if not self._now <= errand.until <= self._now + self._rules.rounds_in(QUARTER):
             raise Refusal("day")
         if not self._means.covers.is_second(errand.second):
             raise Refusal("list")  # a stranger would have blocks go to whomever he likes
-        kept = BoxErrand(errand.until, sealed)
-        self._means.lanes.check(asked.box, kept, paid)
-        await self._means.hold_box(asked.box, asked.held, paid)
+        way = errand.second, errand.lane
+        if any((one.errand.second, one.errand.lane) == way for box, one in self._other(asked.box)):
+            raise Refusal("lane")  # its second would be given two blocks a round
+        if not paid and self._means.shards.least_price(self._means.relay):
+            raise Refusal("quota")  # a lease that is free lasts a day, and a lane a quarter
+        before, kept = lanes.get(asked.box), BoxErrand(errand.until, sealed)
+        lanes.check(asked.box, kept, paid)
+        lanes.keep(asked.box, kept)  # at once: what comes from now on is for the lane
         known = self._lanes.get(asked.box)
-        self._lanes[asked.box] = self._made(errand, LaneBox(self._rules) if known is None else known.box)
-        await self._means.lanes.keep(asked.box, kept)
+        box: LaneBox[bytes] = LaneBox(self._rules) if known is None else known.box
+        lane = self._lanes[asked.box] = self._made(errand, box)
+        try:
+            await self._means.hold_box(asked.box, asked.held, paid)
+        except BaseException:
+            if before is None or known is None:
+                lanes.forget(asked.box)
+                del self._lanes[asked.box]
+            else:
+                lanes.keep(asked.box, before)
+                self._lanes[asked.box] = known
+            raise
+        if known is None:
+            await self._fill(asked.box, lane)
+
+    def _other(self, box: bytes) -> list[tuple[bytes, _Lane]]:
+        return [(one, lane) for one, lane in self._lanes.items() if one != box]
 
     async def run(self) -> None:
         """Give the blocks of each round, each at its moment, until cancelled."""
         async with trio.open_nursery() as nursery:
             number = self._first
             while True:
-                await self._env.sleep_until((number + GIVEN_FROM) * self._rules.round_seconds)
-                for box, moment in sorted(self._due(number), key=lambda one: one[1]):
+                await self._env.sleep_until((number + READ_FROM) * self._rules.round_seconds)
+                given = [(lane.moment, await self._given(lane, number)) for lane in self._due(number)]
+                for moment, frames in sorted(given, key=lambda one: one[0]):
                     await self._env.sleep_until((number + moment) * self._rules.round_seconds)
-                    if (given := self._given(box, number)) is not None:
-                        nursery.start_soon(self._means.sends.send, given)
+                    self._counters.add("blocks_given")
+                    nursery.start_soon(self._means.sends.send, frames)
                 number = max(number + 1, self._now)
 
-    def _due(self, number: int) -> list[tuple[bytes, float]]:
+    def _due(self, number: int) -> list[_Lane]:
         for box, lane in list(self._lanes.items()):
             if lane.errand.until < number or box not in self._means.lanes:
                 self._means.lanes.forget(box)
                 del self._lanes[box]
-        return [(box, lane.moment) for box, lane in self._lanes.items()]
+        return list(self._lanes.values())
 
-    def _given(self, box: bytes, number: int) -> dict[RelayId, list[BetweenCover]] | None:
-        if (lane := self._lanes.get(box)) is None:
-            return None
-        self._counters.add("blocks_given")
-        block = host_block(lane.errand.key, number, lane.box.fill(number))
+    async def _given(self, lane: _Lane, number: int) -> dict[RelayId, list[BetweenCover]]:
+        items, pieces = [], dict[bytes, list[bytes]]()
+        for place, index in lane.box.said(number):
+            if place not in pieces:
+                message = await self._means.lanes.read(place)
+                pieces[place] = [] if message is None else lane_pieces(encode(message))
+            items += pieces[place][index : index + 1]  # none of what gave way
+        block = host_block(lane.errand.key, number, lane_filled(items))
         return {lane.errand.second: [CoverGiven(number, lane.errand.lane, block)]}
 
-    def _came(self, box: bytes, message: Message) -> None:
-        if (lane := self._lanes.get(box)) is not None:
-            for piece in lane_pieces(encode(message)):
-                lane.box.put(piece, self._now)
+    def _came(self, box: bytes, item: SpooledMessage) -> None:
+        if (lane := self._lanes.get(box)) is None:
+            return
+        lane.box.put(item.key, self._sizes(item.message), self._now)
+        if len(lane.box) > lane.most:
+            lane.box.keep(self._means.lanes.holds)
+            lane.most = 2 * len(lane.box) + _LEAST
+
+    def _sizes(self, message: Message) -> tuple[int, ...]:
+        """Return the sizes of a message's items; that of one for many boxes is made once."""
+        if self._sized[0] is not message:
+            self._sized = message, piece_sizes(len(encode(message)))
+        return self._sized[1]
 
     def _opened(self, sealed: bytes) -> LaneErrand:
         errand = LaneErrand.opened(self._rules, self._means.relay, self._means.identity.parcel_key, sealed)
@@ -136,5 +182,5 @@ class HostDesk:
             raise DecodeError("a host is to be the second of its own lane")
         return errand
 
-    def _made(self, errand: LaneErrand, box: LaneBox) -> _Lane:
+    def _made(self, errand: LaneErrand, box: LaneBox[bytes]) -> _Lane:
         return _Lane(errand, box, self._env.uniform(GIVEN_FROM, GIVEN_UNTIL))

@@ -109,19 +109,15 @@ class LaneDesk:
     def take(self, frame: CoverGiven, host: RelayId) -> None:
         """Take the block of a host's lane and round.
 
-        Raises `DecodeError` where a host gives more than one, or than it has lanes. That nobody has shown a
-        bill for it yet, or that it is late, is no fault of a host.
+        Raises `DecodeError` where a host gives more than it has lanes. That nobody has shown a bill for it,
+        that it is late, or an owner has two boxes given by one lane, is no fault of a host.
         """
         self._came[host] += 1
         if self._came[host] > _GIVEN_A_ROUND:
             raise DecodeError("a host gives more blocks than it has lanes")
         try:
             self._machine.take(frame.lane, frame.round, frame.block, host)
-        except Refusal as refusal:
-            if refusal.reason == "rate":
-                raise DecodeError("a host gives a lane two blocks in a round") from None
-            self._counters.add("blocks_refused")
-        except PeerError:
+        except (PeerError, Refusal):
             self._counters.add("blocks_refused")
 
     async def hand_down(self, now: int) -> dict[RelayId, list[BetweenCover]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import trio
@@ -17,6 +18,8 @@ from hushcast_protocol.overlay.parcels import MAX_PATIENCE
 from hushcast_runtime.transports.base import TransportError
 
 MAX_GIVEN_WAITING = 4_096  # parcels that wait to be handed over; 16 MB: what is over is lost, and goes anew
+GIVEN_TO_ONE = 4  # of them to one relay: one that does not answer holds up no others
+_LOOK_AGAIN = 1.0  # seconds until a place is free at a relay, perhaps
 GIVEN_AT_ONCE = 16  # parcels whose answers are awaited; apart from drops, as each may take its patience
 # Seconds: a relay awaits answers of those below it for `MAX_PATIENCE`, and who leaves before ends the parcel.
 GIVEN_WITHIN = MAX_PATIENCE + 20.0
@@ -34,6 +37,7 @@ class ParcelErrands:
         self._listed = listed
         self._share = MAX_GIVEN_WAITING // seconds
         self._waiting: RoundRobin[RelayId, tuple[bytes, GiveErrand]] = RoundRobin()
+        self._under_way: Counter[RelayId] = Counter()  # by relay
         self._more = trio.Event()
 
     def add(self, second: RelayId, number: bytes, errand: GiveErrand) -> None:
@@ -56,8 +60,17 @@ class ParcelErrands:
             while not self._waiting:
                 await self._more.wait()
             second, (number, errand) = self._waiting.pop()
-            if await self._give(errand):
-                self._listed(second, number)
+            if self._under_way[errand.relay] >= GIVEN_TO_ONE:
+                self._waiting.add(second, (number, errand))
+                await trio.sleep(_LOOK_AGAIN)
+                continue
+            self._under_way[errand.relay] += 1
+            try:
+                if await self._give(errand):
+                    self._listed(second, number)
+            finally:
+                self._under_way[errand.relay] -= 1
+                self._under_way += Counter()  # without what is 0
 
     async def _give(self, errand: GiveErrand) -> bool:
         if (relay := self._means.shards.relay(errand.relay)) is None:

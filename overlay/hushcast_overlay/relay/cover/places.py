@@ -62,6 +62,8 @@ class PorterPlace:
         """Of the daemon's lanes, if it has told its bills."""
         self.billed_in: int | None = None
         """The round in which it did so last."""
+        self.changed_in = 0
+        """The round in which it told others than before."""
         self.unshown: set[RelayId] = set()
         """Seconds that were to be shown their bills, and were not reached."""
         self.laned: set[int] = set()
@@ -121,7 +123,8 @@ class Places:
         self._places[name].listed.add(round_)
 
     def _take_bills(self, name: bytes, record: BillsRecord) -> None:
-        self._set_bills(self._places[name], LanePorter(self._rules, record.bills, self._env.randomness))
+        lanes = LanePorter(self._rules, record.bills, self._env.randomness)
+        self._set_bills(self._places[name], lanes, record.told)
 
     def _take_lanes(self, name: bytes, round_: int) -> None:
         self._places[name].laned.add(round_)
@@ -142,23 +145,28 @@ class Places:
     def take_bills(self, place: PorterPlace, frame: CoverBills) -> None:
         """Take the bills of a daemon's lanes; durable soon.
 
-        Raises `DecodeError` where it tells more than a round has, or they are not those of its lanes.
+        Others than before are passed over until a day after these came: each is a place at its second, for
+        two days, and a stamp. Raises `DecodeError` where it tells more than a round has, or not those of its
+        lanes.
         """
         if place.billed_in == self._now:
             raise DecodeError("a daemon tells its bills twice in a round")
         place.billed_in = self._now
-        record = BillsRecord(tuple((one.second, one.bill) for one in frame.bills))
+        record = BillsRecord(self._now, tuple((one.second, one.bill) for one in frame.bills))
         lanes = LanePorter(self._rules, record.bills, self._env.randomness)
         if place.lanes is not None and lanes.names == place.lanes.names:
             return
+        if place.lanes is not None and self._now - place.changed_in < self._rules.held_rounds:
+            self._counters.add("blocks_refused")
+            return
         if any(self._by_bill.get(name, place) is not place for name in lanes.names):
             raise DecodeError("a daemon tells the bill of another")
-        self._set_bills(place, lanes)
+        self._set_bills(place, lanes, self._now)
         self._store.write_soon(bills_change(place.name, record))
 
-    def _set_bills(self, place: PorterPlace, lanes: LanePorter) -> None:
+    def _set_bills(self, place: PorterPlace, lanes: LanePorter, told: int) -> None:
         self._forget_bills(place)
-        place.lanes = lanes
+        place.lanes, place.changed_in = lanes, told
         place.unshown.clear()
         self._by_bill.update(dict.fromkeys(lanes.names, place))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 import trio
@@ -11,7 +12,7 @@ from hushcast_overlay.relay.cover.places import Places, PorterPlace
 from hushcast_overlay.relay.cover.porter_records import MAX_PLACES
 from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.crypto.proof_of_work import ProofOfWork, inside
-from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import (
@@ -28,12 +29,15 @@ from hushcast_protocol.cover.cover_frames import (
     placed_in,
 )
 from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.lane_second import MAX_BILLS_OF_PORTER
 from hushcast_protocol.cover.letters import empty_letter
 from hushcast_protocol.cover.receipt_list import BLOCK
 from hushcast_protocol.overlay.frame_directions import BetweenCover, FromCovered
 from hushcast_runtime.storage.store import Change
 from hushcast_runtime.transports.channel import Channel
 
+# Blocks of one second in a round: one of each bill, and those of a round that is late.
+_HANDED_A_ROUND = 2 * MAX_BILLS_OF_PORTER
 SILENT_FOR = 3  # rounds without letters after which a link ends: its daemon opens another when it is there
 
 
@@ -46,6 +50,7 @@ class Porter:
         self._env = means.context.env
         self._store = means.context.store
         self._counters = means.context.counters
+        self._handed: Counter[RelayId] = Counter()  # blocks of each second since the last round
         self.places = Places(rules, means.identity, means.context)
 
     def fullness(self) -> float:
@@ -104,7 +109,14 @@ class Porter:
         place.blocks.take(frame.round, frame.sealed)
 
     def take_block(self, frame: CoverHanded, second: RelayId) -> None:
-        """Take a block of a lane, of the round before; raise a `PeerError` where no honest second says so."""
+        """Take a block of a lane, of the round before.
+
+        Raises `DecodeError` where a second hands down more than all bills that it is shown have. One block is
+        no fault of it: a daemon may tell one bill for two seconds, or another's.
+        """
+        self._handed[second] += 1
+        if self._handed[second] > _HANDED_A_ROUND:
+            raise DecodeError("a second hands down more blocks than it has bills")
         place = self.places.of_bill(frame.bill)
         now = self._rules.round_at(self._env.now())
         if place is None or place.lanes is None or frame.round != now - 1:  # it has just ended, or is slow
@@ -112,8 +124,8 @@ class Porter:
             return
         try:
             place.lanes.take(frame.bill, frame.block, second)
-        except Refusal:
-            raise DecodeError("a second hands down two blocks of a lane in a round") from None
+        except (PeerError, Refusal):
+            self._counters.add("blocks_refused")
 
     async def run(self) -> None:
         """Pass letters at the end of each round, until cancelled."""
@@ -130,6 +142,7 @@ class Porter:
 
         So no letter passes twice: what a kill loses goes anew.
         """
+        self._handed.clear()
         passed: dict[RelayId, list[tuple[PorterPlace, CoverPassed]]] = {}
         changes: list[Change] = []
         for place in self._env.sample(list(self.places), len(self.places)):

@@ -76,6 +76,8 @@ class PlaceRecord(msgspec.Struct, frozen=True, array_like=True):
 class BillsRecord(msgspec.Struct, frozen=True, array_like=True):
     """The bills of a place, as they lie in the store."""
 
+    told: Counter
+    """The round in which they were told."""
     bills: Annotated[tuple[tuple[RelayId, LanePaper], ...], msgspec.Meta(min_length=LANES, max_length=LANES)]
 
 
