@@ -218,6 +218,11 @@ class BlockingMessages:
         return self._messages.topic
 
     @property
+    def outlook(self) -> str | None:
+        """As `Messages.outlook`."""
+        return self._messages.outlook
+
+    @property
     def nodes(self) -> int:
         """Relays, servers or edge brokers that had confirmed when it began; 0 where the carrier has none."""
         return self._messages.nodes

@@ -243,6 +243,8 @@ class SubscribeAnswer(Told, frozen=True, tag_field="event", tag="subscribed", om
     topic: str
     nodes: int
     by: str = "relay"
+    outlook: str | None = None
+    """Under cover, for people: when messages reach it; nobody waits for that."""
 
 
 class MessageNotice(Told, frozen=True, tag_field="event", tag="message", omit_defaults=True):

@@ -113,6 +113,11 @@ class Messages:
         return self._told.by
 
     @property
+    def outlook(self) -> str | None:
+        """Under cover, for people: when messages reach the daemon; elsewhere they did when this began."""
+        return self._told.outlook
+
+    @property
     def unopened(self) -> int:
         """Messages that came and do not open for the purpose of the subscription."""
         return self._unopened

@@ -60,7 +60,8 @@ class ApplicationDelivery:
         )
         topic = interest.topic
         try:
-            await self._tell(SubscribeAnswer(topic.name, feed.nodes, feed.by, request=request.request))
+            begun = SubscribeAnswer(topic.name, feed.nodes, feed.by, feed.outlook, request=request.request)
+            await self._tell(begun)
             async with trio.open_nursery() as nursery:
                 if request.coverage:
                     nursery.start_soon(self._tell_coverage, service, interest)

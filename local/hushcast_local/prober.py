@@ -47,8 +47,8 @@ class Prober:
 
     async def run(self, subscription: LocalSubscription) -> None:
         """Probe for one subscription at random moments, until cancelled."""
-        if self._rate == 0:
-            return
+        if self._rate == 0 or not self._carrier.probing.a_day:
+            return  # whatever the rate is, where nobody could probe
         await subscription.route.ready.wait()
         subscription.recent.whole_since = self._env.now()
         if subscription.terms is not None:

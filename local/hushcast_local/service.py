@@ -94,9 +94,10 @@ class Service:
         terms: Mapping[str, Any] | None = None,
         past: float | None = None,
     ) -> InboxFeed:
-        """Subscribe; return once messages reach this daemon. Raises `Refusal`."""
+        """Subscribe; return once messages reach this daemon, under cover before. Raises `Refusal`."""
         subscription = await self.subscriber.subscribe(interest, terms, since or 0, past=past)
-        await subscription.route.ready.wait()
+        if "outlook" not in subscription.route.describe():
+            await subscription.route.ready.wait()
         if subscription.refusal is not None:
             raise Refusal(subscription.refusal)
         await self.devices.note_begun(subscription)
@@ -175,6 +176,7 @@ class InboxFeed:
         described = subscription.route.describe()
         self.nodes: int = described.get("nodes", 0)
         self.by: str = described.get("by", "relay")
+        self.outlook: str | None = described.get("outlook")
         self._listener: InboxListener = subscription.inbox.listen(since)
 
     @property

@@ -38,6 +38,8 @@ class OverlayParts:
     """How many connections it holds ready for what it will publish."""
     cover: HoldRule | None = None
     """How it holds messages under cover; `None`: it has no cover."""
+    reads_under_cover: bool = False
+    """Whether it may subscribe there."""
 
 
 @dataclass(frozen=True)

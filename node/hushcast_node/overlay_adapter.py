@@ -150,10 +150,13 @@ class OverlayAdapter:
     async def _start_covered(self, hold: HoldRule, context: Context) -> CoverCarrier:
         """Fetch rosters, at moments that follow from nothing, and begin rounds; there is nothing else."""
         # A daemon without cover runs no line of it.
-        from hushcast_overlay.routes.cover.daemon_cover import begin_cover
+        from hushcast_overlay.routes.cover.daemon_cover import CoverWishes, begin_cover
 
         context.spawn(self.rosters.run)
-        carrier, self._rounds = await begin_cover(hold, self.rosters, self._connector, context)
+        profile = self._parts.profile
+        wishes = CoverWishes(hold, self._parts.reads_under_cover, profile)
+        trees = Trees(None, profile, self.shards, context.env)
+        carrier, self._rounds = await begin_cover(wishes, self.rosters, trees, self._connector, context)
         return carrier
 
     def _is_listed(self, relay: RelayId) -> bool:
@@ -272,7 +275,9 @@ class OverlayAdapter:
     @property
     def cover(self) -> dict[str, Any] | None:
         """How letters go; `None` without cover."""
-        return self._rounds.describe() if self._rounds is not None else None
+        if self._rounds is None:
+            return None
+        return self._rounds.describe() | {"reads": self._parts.reads_under_cover}
 
     def waits_for(self) -> str:
         """Say what is missing until it is ready."""

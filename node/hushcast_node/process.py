@@ -133,4 +133,5 @@ def _carrier(settings: NodeSettings, identity: Identity | None, env: Environment
         identity,
         ready=settings.ready.rule(),
         cover=settings.cover.rule(),
+        reads_under_cover=settings.cover.read,
     )

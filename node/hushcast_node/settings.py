@@ -116,10 +116,12 @@ class ReadySection(Section, frozen=True, kw_only=True):
 
 
 class DaemonCoverSection(Section, frozen=True, kw_only=True):
-    """Cover: rounds that hide from those who watch the lines who publishes (docs/cover.md)."""
+    """Cover: rounds that hide from those who watch the lines who publishes, and who reads (docs/cover.md)."""
 
     on: bool = False
-    """Whether all that this daemon says goes in letters. It publishes then, and does not subscribe."""
+    """Whether all that this daemon says goes in letters."""
+    read: bool = False
+    """Whether it may subscribe then: relays that lose letters find in time who reads."""
     hold: Literal["auto", "always", "never"] = "auto"
     """Whether messages are held for up to a day: `auto`, unless the daemon was there for two weeks on end."""
 
@@ -200,6 +202,8 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
             self._check_client(self.network)
         if self.cover.on:
             self._check_cover()
+        elif self.cover.read:
+            raise UsageError("cover.read: without cover.on = true it says nothing: take it out")
         if self.brokers.edge is not None and not isinstance(self.network, BrokersNetworkSection):
             raise UsageError("brokers.edge: it is for networks of brokers, and this is another: take it out")
         if self.brokers.community is not None and not self.has_communities:

@@ -58,6 +58,7 @@ OVERLAY_COUNTERS = {
     "slots_lacking": "times that there was none, so that a relay was drawn then",
     "cover_rounds": "rounds in which this daemon, under cover, handed letters to its porter",
     "cover_rounds_missed": "rounds in which it did not",
+    "lane_blocks": "blocks of this daemon's lanes that came and opened, with anything in them or not",
     "cover_chains_changed": "times that it drew another porter, or another second and third",
     "links_opened": "links whose handshake succeeded",
     "links_failed": "links that could not be opened or broke",

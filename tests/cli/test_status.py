@@ -225,6 +225,8 @@ COVER: dict[str, Any] = {
     "held": 0,
     "given_up_in": None,
     "holds": True,
+    "reads": False,
+    "lanes_silent": [None, None, None],
 }
 
 
@@ -239,6 +241,9 @@ def test_a_daemon_under_cover_says_first_what_it_does_not_do_and_then_what_waits
         "cover is new, measured in a lab and tried by nobody else: its page says what is open"
     )
     assert "; letters begin in 90 minutes; " in covered(begins_in=5_400, holds=False)
+    assert covered(reads=True).startswith("on, and this daemon subscribes by 0 of 3 lanes; porter there")
+    reads = covered(reads=True, lanes_silent=[0, 7, None])
+    assert reads.startswith("on, and this daemon subscribes by 2 of 3 lanes, one silent for 7 rounds; ")
     silent = covered(problem="the porter does not answer", porter="away", missed=3, begins_in=None)
     assert "; nothing arrives now: the porter does not answer; porter away, 12 rounds, 3 missed; " in silent
     waits = covered(waiting=2, held=1, given_up_in=7_200)

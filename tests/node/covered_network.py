@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 import trio
 from lettered_network import ROUND, lettered_network
-from small_network import ONE, Node, SmallNetwork, until
+from small_network import ONE, Ear, Node, SmallNetwork, until
 
 from hushcast_node.carrier_parts import OverlayParts
 from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_overlay.routes.cover.cover_rounds import CoverRounds
+from hushcast_overlay.routes.cover.kept_lanes import Lane
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_protocol.cover import porter_queue
 from hushcast_protocol.cover.hold_rule import HoldRule
 from hushcast_runtime.storage.store import Store
@@ -90,13 +93,25 @@ class CoveredNode(Node):
     def __init__(self, network: SmallNetwork, name: str, store: Store | None = None) -> None:
         super().__init__(network, name, is_relay=False, store=store)
         self.hold = HoldRule.ALWAYS
+        self.reads = False
         self.line = Line(network)
 
     def made(self, parts: NodeParts) -> NodeDaemon:
         assert isinstance(parts.carrier, OverlayParts)
         self.line.inner = parts.transport
-        carrier = replace(parts.carrier, cover=self.hold)
+        carrier = replace(parts.carrier, cover=self.hold, reads_under_cover=self.reads)
         return super().made(replace(parts, carrier=carrier, transport=self.line))
+
+    async def reading(self, topic: Topic = ONE) -> Ear:
+        """Subscribe under cover, which nobody waits for, and collect what comes."""
+        interest = Interest(topic, parse_where("", topic.attributes))
+        return Ear(self.network, await self.daemon.service.subscribe(interest))
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """Its three lanes, as it keeps them."""
+        kept: Any = self.rounds._reader
+        return list(kept._lanes.lanes)
 
     @property
     def rounds(self) -> CoverRounds:
@@ -131,14 +146,23 @@ class CoveredNode(Node):
         await until(lambda: not self.daemon.service.outbox(), within, "all has its receipt")
 
 
+def directories(net: SmallNetwork) -> set[str]:
+    """The addresses of the directories."""
+    return {member.address for member in net.directory.directories().members}
+
+
 @asynccontextmanager
-async def covered_authors(count: int, **others: Any) -> AsyncIterator[tuple[SmallNetwork, list[CoveredNode]]]:
+async def covered_authors(
+    count: int, reads: bool = False, **others: Any
+) -> AsyncIterator[tuple[SmallNetwork, list[CoveredNode]]]:
     """A network with cover and so many authors under it, whose letters are passed.
 
     The porter begins in the next round, and not after a while drawn up to a day.
     """
     async with lettered_network(**others) as net:
         authors = [CoveredNode(net, f"author {number}") for number in range(count)]
+        for author in authors:
+            author.reads = reads
         net.nodes += authors
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(porter_queue, "below", lambda *_: 1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import trio
-from covered_network import CoveredNode, covered_network
+from covered_network import CoveredNode, covered_network, directories
 from lettered_network import ROUND, lettered_network
 from small_network import ONE, SmallNetwork
 
@@ -23,11 +23,6 @@ from hushcast_protocol.content.topics import Interest
 
 async def no_findings() -> list[Finding]:
     return []
-
-
-def directories(net: SmallNetwork) -> set[str]:
-    """The addresses of the directories."""
-    return {member.address for member in net.directory.directories().members}
 
 
 async def why_it_ends(net: SmallNetwork, author: CoveredNode) -> str:
@@ -85,7 +80,7 @@ async def test_a_message_under_cover_is_heard_and_has_its_receipt() -> None:
 @pytest.mark.slow
 async def test_under_cover_nothing_is_subscribed_to_and_the_way_out_is_said() -> None:
     async with covered_network() as (net, author):
-        with pytest.raises(Refusal, match=r"does not subscribe.*at another daemon, or take"):
+        with pytest.raises(Refusal, match=r"does not subscribe.*at another daemon, or write read = true"):
             await author.daemon.service.subscribe(Interest(ONE, parse_where("", ())))
         with pytest.raises(Refusal, match="at most 64 KiB"):
             await author.publish(b"x" * (64 * 1024 + 1))

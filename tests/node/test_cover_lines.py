@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import trio
-from covered_network import CoveredNode, covered_network
+from covered_network import CoveredNode, covered_network, directories
 from lettered_network import ROUND
-from small_network import SmallNetwork
+from small_network import ONE, TWO, SmallNetwork, until
 
 from hushcast_overlay.routes.cover.cover_rounds import CoverRounds
+from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.frame_directions import decode_receipt
 from hushcast_runtime.environment import Environment
 from hushcast_testnet.cover.covered_network import LetterSight
 from hushcast_testnet.cover.line_watcher import told_apart
 
 ROUNDS = 16  # idle, and as many that publish
+READING = 12  # idle, as many that subscribe, and that hear much: within a day of 48
 
 
 async def sights(net: SmallNetwork, author: CoveredNode, rounds: int) -> list[LetterSight]:
@@ -64,6 +67,31 @@ def sums(seen: list[LetterSight]) -> set[tuple[int, int]]:
     }
 
 
+async def bursts(net: SmallNetwork) -> None:
+    """Publish without cover what a reader wants, much at a time."""
+    while True:
+        for _ in range(5):
+            await net.clients[0].daemon.service.enqueue(ONE, Content(b"b" * net.env.below(1000)))
+        await trio.sleep(net.env.uniform(0.0, ROUND))
+
+
+async def while_it_goes(
+    net: SmallNetwork, reader: CoveredNode, rounds: int, busy: Callable[[], Awaitable[object]]
+) -> list[LetterSight]:
+    """What is seen of rounds in which something goes on."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(busy)
+        seen = await sights(net, reader, rounds)
+        nursery.cancel_scope.cancel()
+    return seen
+
+
+async def at_a_days_begin(net: SmallNetwork) -> None:
+    """Wait for a day: bills go with its first round, whatever else goes on."""
+    day = net.calendar.day(net.now) + 1
+    await net.sleep_until(net.calendar.day_start(day) + 2 * ROUND)
+
+
 async def woken(author: CoveredNode, monkeypatch: pytest.MonkeyPatch) -> set[float]:
     """How many seconds before its moment of a round an author wakes."""
     sleep_until, asked = Environment.sleep_until, list[float]()
@@ -97,6 +125,10 @@ async def test_a_round_that_publishes_is_a_round_that_does_not_and_planted_fault
 
     async with covered_network() as (net, author):
         assert any(0 < ahead < 0.1 for ahead in await woken(author, monkeypatch)), "not from a long sleep"
+        day = net.calendar.day(net.now) + 1
+        await net.sleep_until(
+            net.calendar.day_start(day) + 2 * ROUND
+        )  # bills go with the first round of a day
         idle = await sights(net, author, ROUNDS)
         busy = await publishing_rounds(net, author)
         assert {one.round for one in idle} == {one.round for one in busy} == set(range(ROUNDS))
@@ -107,3 +139,38 @@ async def test_a_round_that_publishes_is_a_round_that_does_not_and_planted_fault
         monkeypatch.setattr(CoverRounds, "_hand_in", handed_in)
         for fault in ("later", "asks"):
             assert told_apart(idle, await publishing_rounds(net, author)) > 0.75, fault
+
+
+@pytest.mark.slow
+async def test_a_round_that_subscribes_or_reads_is_a_round_that_does_neither() -> None:
+    """Planted: who subscribes asks the host of a lane something."""
+    async with covered_network(reads=True) as (net, reader):
+
+        async def subscribes() -> None:
+            await reader.reading()
+            await trio.sleep_forever()
+
+        async def asks() -> None:
+            await reader.reading(TWO)
+            host = reader.rounds._roster().relays[reader.lanes[0].host.relay]
+            while True:
+                channel = await reader.rounds._link._connector.unnamed(host.id, host.address, decode_receipt)
+                await channel.aclose()
+                await trio.sleep(ROUND)
+
+        await at_a_days_begin(net)
+        idle = await sights(net, reader, READING)
+        subscribed = await while_it_goes(net, reader, READING, subscribes)
+        assert told_apart(idle, subscribed) == 0.5
+        assert len(sums(idle) | sums(subscribed)) == 1
+        await until(lambda: reader.told["lanes_silent"][0] == 0, 60 * ROUND, "its lane is there")
+        await at_a_days_begin(net)
+        ear = await reader.reading()
+        burst = await while_it_goes(net, reader, READING, lambda: bursts(net))
+        assert len(ear.heard) > 5
+        assert told_apart(idle, burst) == 0.5
+        assert sums(burst) == sums(idle)
+        opened = reader.line.opened_at()
+        assert opened.pop(net.directory_entry(net.relay(reader.chain.porter))) == 1
+        assert {str(to) for to in opened} == directories(net)
+        assert told_apart(idle, await while_it_goes(net, reader, READING, asks)) > 0.75

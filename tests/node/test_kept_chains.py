@@ -2,67 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
-from small_network import EPOCH_SECONDS
+from cover_world import CoverWorld
 
-from hushcast_overlay.counters import OVERLAY_COUNTERS
-from hushcast_overlay.routes.cover.kept_chain import KeptChain
-from hushcast_protocol.base.addresses import parse_address
-from hushcast_protocol.base.cover_terms import CoverDraw, CoverTerms
-from hushcast_protocol.base.crypto.secrets import ParcelKey
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.base.roster import Network, Relay, Roster
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverLoss
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_protocol.cover.porter_queue import SERVED_DAYS
-from hushcast_runtime.context import Context
-from hushcast_runtime.counters import Counters
-from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
-from hushcast_runtime.tracing import NoTracer
-
-NET = Network("small", "hardened", EPOCH_SECONDS)
-
-
-class World:
-    """A daemon's store, clock and network."""
-
-    def __init__(self) -> None:
-        self.now = 1e9
-        drawn = simulated_environment("chains")
-        self.env = replace(drawn, now=lambda: self.now)
-        self.store = MemoryStore()
-        self.counters = Counters(OVERLAY_COUNTERS)
-        relays = [self._relay(bytes([n + 1]) * 32, drawn) for n in range(30)]
-        self.roster: Any = self._roster({one.id: one for one in relays})
-
-    def _relay(self, name: bytes, env: Environment) -> Relay:
-        key = ParcelKey.draw(env.randomness).public()
-        return Relay(name, parse_address("127.0.0.1:9"), key, 0)
-
-    def _roster(self, relays: dict[bytes, Relay]) -> Roster:
-        terms, draw = CoverTerms(20, 4, 0), CoverDraw(3, 0, b"v" * 32)
-        return Roster(NET, 100, b"p" * 32, b"d" * 32, relays, cover=terms, cover_draw=draw)
-
-    def without(self, relay: bytes) -> None:
-        """A relay leaves."""
-        self.roster = self._roster({name: one for name, one in self.roster.relays.items() if name != relay})
-
-    async def chain(self) -> KeptChain:
-        """The chain, read back after a restart."""
-        kept = KeptChain(Context(self.env, self.store, self.counters, NoTracer(), lambda *_: None))
-        await kept.load()
-        return kept
-
-    async def follow(self, kept: KeptChain, loss: CoverLoss = CoverLoss.NOTHING) -> bool:
-        return await kept.follow(network_cover(self.roster), self.roster, loss)
+from hushcast_runtime.storage.store import Change
 
 
 async def test_a_chain_is_on_disk_and_the_same_after_a_restart() -> None:
-    world = World()
+    world = CoverWorld()
     kept = await world.chain()
     assert await world.follow(kept)
     kept.note_placed(500, 480, network_cover(world.roster).rules)
@@ -79,7 +30,7 @@ async def test_a_chain_is_on_disk_and_the_same_after_a_restart() -> None:
 
 
 async def test_a_porter_is_left_after_a_day_away_and_a_month_and_one_never_there_after_a_day() -> None:
-    world = World()
+    world = CoverWorld()
     kept = await world.chain()
     await world.follow(kept)
     kept.note_away()
@@ -111,7 +62,7 @@ async def test_a_porter_is_left_after_a_day_away_and_a_month_and_one_never_there
 
 
 async def test_a_pair_that_left_is_changed_after_a_month_and_until_then_there_is_no_other_way() -> None:
-    world = World()
+    world = CoverWorld()
     kept = await world.chain()
     await world.follow(kept)
     kept.note_placed(500, 480, network_cover(world.roster).rules)
@@ -129,7 +80,7 @@ async def test_a_pair_that_left_is_changed_after_a_month_and_until_then_there_is
 
 
 async def test_for_a_loss_the_porter_is_left_at_once_then_the_pair_and_a_restart_forgets_nothing() -> None:
-    world = World()
+    world = CoverWorld()
     kept = await world.chain()
     await world.follow(kept)
     kept.note_placed(500, 480, network_cover(world.roster).rules)
@@ -158,7 +109,7 @@ async def test_for_a_loss_the_porter_is_left_at_once_then_the_pair_and_a_restart
 
 
 async def test_a_porter_that_is_not_listed_is_away() -> None:
-    world = World()
+    world = CoverWorld()
     kept = await world.chain()
     await world.follow(kept)
     world.without(kept.held.chain.porter)
@@ -168,7 +119,7 @@ async def test_a_porter_that_is_not_listed_is_away() -> None:
 
 
 async def test_a_damaged_chain_is_set_aside() -> None:
-    world = World()
+    world = CoverWorld()
     await world.follow(await world.chain())
     ((key, value),) = await world.store.scan("cover-chain")  # type: ignore[arg-type]
     world.store.write_soon(Change("cover-chain", key, value[:-3]))  # type: ignore[arg-type]
@@ -178,7 +129,7 @@ async def test_a_damaged_chain_is_set_aside() -> None:
 
 
 async def test_a_porter_that_puts_letters_off_again_is_held_to_what_it_said_before() -> None:
-    world = World()
+    world = CoverWorld()
     rules = network_cover(world.roster).rules
     kept = await world.chain()
     await world.follow(kept)

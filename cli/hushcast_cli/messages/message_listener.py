@@ -106,6 +106,8 @@ class _Listening:
         is_over = False
         try:
             await print_data(self._printer.subscribed(messages.topic, messages.nodes, messages.by))
+            if messages.outlook is not None:
+                note(messages.outlook)
             unreached = f", which no {messages.by} passes on to this daemon; {_LOOK}"
             with progress.waiting(f"waiting for messages{'' if messages.nodes else unreached}"):
                 is_over = await self._print_messages(messages, wanted.purpose is not None)

@@ -209,8 +209,8 @@ def _roster(status: Status) -> str:
 
 
 def _cover(cover: Mapping[str, Any]) -> str:
-    """Return how letters go; that nothing is subscribed to under cover stands first."""
-    parts = ["on, so this daemon does not subscribe"]
+    """Return how letters go; whether this daemon subscribes under cover stands first."""
+    parts = [_read(cover)]
     if cover["problem"] is not None:
         parts.append(f"nothing arrives now: {cover['problem']}")
     elif cover["begins_in"]:
@@ -225,6 +225,18 @@ def _cover(cover: Mapping[str, Any]) -> str:
     parts.append("messages are held for up to a day" if cover["holds"] else "messages go in the next round")
     parts.append("cover is new, measured in a lab and tried by nobody else: its page says what is open")
     return "; ".join(parts)
+
+
+def _read(cover: Mapping[str, Any]) -> str:
+    """Return whether a daemon under cover subscribes, and of its lanes how many are silent."""
+    if not cover["reads"]:
+        return "on, so this daemon does not subscribe"
+    silent = cover["lanes_silent"]
+    begun = sum(rounds is not None for rounds in silent)
+    parts = [f"on, and this daemon subscribes by {begun} of 3 lanes"]
+    if longest := max((rounds for rounds in silent if rounds), default=0):
+        parts.append(f"one silent for {counted(longest, 'round')}")
+    return ", ".join(parts)
 
 
 def _minutes(seconds: float) -> str:

@@ -36,14 +36,17 @@ class Arrivals:
             )
         await route.take([one for one in messages if self._is_taken(route, one)])
 
+    def is_timely(self, day: int) -> bool:
+        """Tell whether what is of a day is taken: what keepers had comes by a host, too."""
+        open_days = self._calendar.open_days(self._env.now())
+        return day in range(open_days.start - MAX_DAYS_KEPT, open_days.stop)
+
     def _is_taken(self, route: OverlayRoute, message: Message) -> bool:
         """Tell whether a message is taken: by an uncertain clock, those of all days with a tree.
 
         To refuse them would lose them, and not to confirm them would show hosts that the time is wrong.
         """
-        open_days = self._calendar.open_days(self._env.now())
-        days = range(open_days.start - MAX_DAYS_KEPT, open_days.stop)  # what keepers had comes by a host, too
-        if route.wanted.knows(message.id) or message.day in days:
+        if route.wanted.knows(message.id) or self.is_timely(message.day):
             return True
         if not self._env.is_certain() and route.on(message.day):
             return True

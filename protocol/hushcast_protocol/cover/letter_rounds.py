@@ -41,6 +41,8 @@ class CoveredMessage:
     """Of its letter under way."""
     waits_until: int = 0
     """The round up to which that, or the last one, may be listed; 0: it never went."""
+    is_errand: bool = False
+    """Whether it is an errand: whether that is listed depends on a relay that is no part of the chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class PlannedLetter:
 
     due: int
     key: bytes | None
+    is_errand: bool = False
 
 
 def is_behind(since: int | None, now: int) -> bool:
@@ -71,11 +74,14 @@ class LetterRounds:
         self._sent: list[bytes] = []
         """Of the letters of the last round, the numbers that are to be listed."""
 
-    def publish(self, key: bytes, now: int, is_held: bool, last_due: int | None = None) -> CoveredMessage:
+    def publish(
+        self, key: bytes, now: int, is_held: bool, last_due: int | None = None, is_errand: bool = False
+    ) -> CoveredMessage:
         """Let a message go in a letter: at once, or held, due within a day. Raises `Refusal` for too many."""
         if len(self._messages) >= MAX_UNDER_COVER:
             raise Refusal("too many messages wait for a letter: publish later")
-        message = CoveredMessage(key, is_held, self._until(now, is_held), last_due)
+        until = self._until(now, is_held)
+        message = CoveredMessage(key, is_held, until, last_due, is_errand=is_errand)
         self._messages.append(message)
         return message
 
@@ -126,17 +132,18 @@ class LetterRounds:
         planned: list[PlannedLetter] = []
         for due, is_held in dues:
             fitting = (
-                one.key
+                PlannedLetter(due, one.key, one.is_errand)
                 for one in self._in_turn(is_held)
                 if (one.last_due is None or due <= one.last_due)
                 and all(one.key != other.key for other in planned)
             )
-            planned.append(PlannedLetter(due, next(fitting, None) if is_used else None))
+            empty = PlannedLetter(due, None)
+            planned.append(next(fitting, empty) if is_used else empty)
         return sample(self._randomness, planned, len(planned))
 
     def note_sent(self, letter: PlannedLetter, receipt: LetterReceipt) -> CoveredMessage | None:
         """Take notice that a planned letter was handed in, and what it is listed by; return its message."""
-        if letter.key is not None or receipt.is_loop:
+        if not letter.is_errand and (letter.key is not None or receipt.is_loop):
             self.judge.note_sent(receipt.number, letter.due)
             self._sent.append(receipt.number)
         for message in self._messages:
@@ -164,7 +171,8 @@ class LetterRounds:
         As many loops as there would have been are drawn; who waits to publish counts more of them.
         """
         drawn = [below(self._randomness, LOOP_EVERY) for _ in range(AT_ONCE_A_ROUND)]
-        if 0 in drawn or any(one.number is None and not one.is_held for one in self._messages):
+        waiting = [one for one in self._messages if one.number is None and not one.is_errand]
+        if 0 in drawn or not all(one.is_held for one in waiting):
             self.judge.note_missed(now)
 
     def note_listed(self, numbers: Collection[bytes]) -> list[bytes]:

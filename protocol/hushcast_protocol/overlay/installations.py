@@ -16,6 +16,7 @@ from hushcast_protocol.overlay.box_frames import Hold
 from hushcast_protocol.overlay.confirmations import expected
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.host_cards import HostCard
+from hushcast_protocol.overlay.lane_holds import LaneHold
 from hushcast_protocol.overlay.leases import (
     MAX_ELEMENTS,
     Install,
@@ -79,14 +80,13 @@ class Installation:
     def install(self, profile: Profile, relay: RelayId, card: HostCard | None = None) -> Install:
         """Return the instruction for `relay`: take from its children and from publishers, send upwards.
 
-        Where a host is the root, `card` is its own.
+        Where a host is the root, `card` is its own; without one it is a relay that all list.
         """
         lease = lease_id(lease_word(self.secret, relay))
         above = self.tree.parents[relay]
         if above is not None:
             hop: ToRelay | ToHost = ToRelay(above)
-        elif isinstance(self.root, HostRoot):
-            assert card is not None
+        elif isinstance(self.root, HostRoot) and card is not None:
             hop = ToHost(card)
         else:
             hop = ToRelay(self.root.relay)
@@ -140,7 +140,7 @@ class SealedBranch:
 
 def seal_down(
     tree: Tree,
-    instructions: Mapping[RelayId, Instruction | None],
+    instructions: Mapping[RelayId, Instruction | LaneHold | None],
     roster: Roster,
     epoch: int,
     randomness: Randomness,
@@ -194,7 +194,11 @@ def seal_through(
 
 
 def _stamp(
-    relay: RelayId, instruction: Instruction | None, difficulty: int, epoch: int, randomness: Randomness
+    relay: RelayId,
+    instruction: Instruction | LaneHold | None,
+    difficulty: int,
+    epoch: int,
+    randomness: Randomness,
 ) -> ProofOfWork | None:
     bits = price(instruction, difficulty)
     return mint(relay, epoch, instructed(instruction), bits, randomness) if bits else None

@@ -112,7 +112,10 @@ class Route(Protocol):
         """Set when messages of the running day arrive; and when the route has ended, or was refused."""
 
     def describe(self) -> dict[str, Any]:
-        """Describe how it is routed: `nodes` is how many route to it, `by` what they are if not relays."""
+        """Describe how it is routed: `nodes` is how many route to it, `by` what they are if not relays.
+
+        `outlook` is there where nobody can wait until it is ready: it says for people when messages come.
+        """
 
     async def coverage(self) -> dict[str, Any]:
         """Describe how much of the network reaches it, by its probes."""

@@ -13,13 +13,13 @@ import trio
 
 from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.routes.cover.covered_messages import CoveredMessages
+from hushcast_overlay.routes.cover.covered_reader import CoveredReader
 from hushcast_overlay.routes.cover.kept_chain import KeptChain
 from hushcast_overlay.routes.cover.porter_link import PorterLink
-from hushcast_overlay.routes.cover.presence_records import PresenceRecords
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.cover.cover_chain import CoverLoss
-from hushcast_protocol.cover.cover_frames import BLOCK_DAYS, CoverBlocks, CoverLetters
+from hushcast_protocol.cover.cover_frames import BLOCK_DAYS, CoverBills, CoverBlocks, CoverLetters
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letter_rounds import PlannedLetter, is_behind
 from hushcast_protocol.cover.letters import LetterRelays, SealedLetter, seal_letter
@@ -50,7 +50,7 @@ class CoverRounds:
         rules: CoverRules,
         chain: KeptChain,
         messages: CoveredMessages,
-        presence: PresenceRecords,
+        reader: CoveredReader,
         link: PorterLink,
         rosters: RosterKeeper,
         context: Context,
@@ -58,7 +58,7 @@ class CoverRounds:
         self._rules = rules
         self._chain = chain
         self._messages = messages
-        self._presence = presence
+        self._reader = reader
         self._link = link
         self._rosters = rosters
         self._env = context.env
@@ -67,6 +67,7 @@ class CoverRounds:
         share = context.env.uniform(manner.round_from, manner.round_until)
         self._phase = share * rules.round_seconds  # seconds from a round's begin, for as long as this runs
         self._ahead = manner.link_ahead * rules.round_seconds
+        self._billed: int | None = None  # the day on which bills went over this link last
         self._was_there = False  # this daemon's line, in the round before the last
 
     async def run(self) -> None:
@@ -74,6 +75,7 @@ class CoverRounds:
         last: int | None = None
         self._messages.rounds.judge_by(self._chain.losses)
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._reader.run)
             while True:
                 number = self._next(last)
                 if last is not None:
@@ -186,6 +188,7 @@ class CoverRounds:
         if await self._chain.follow(cover, roster, self._loss):
             self._messages.rounds.begin_anew(self._chain.losses)
             await self._link.close()
+        await self._reader.follow(cover, roster, self._chain.held.chain)
         return self._chain.relays(roster)
 
     def _roster(self) -> Roster:
@@ -211,6 +214,7 @@ class CoverRounds:
             await self._link.close()
             raise Refusal("the porter does not answer" if begins is None else "the porter puts letters off")
         self._messages.begin_at(self._chain.note_placed(begins, number, self._rules))
+        self._billed = None
         nursery.start_soon(self._link.listen, self._take)
 
     async def _hand_in(self, number: int, prepared: Prepared) -> None:
@@ -226,7 +230,7 @@ class CoverRounds:
         # First this: nothing that depends on what is in the letters stands between the moment and them.
         letters = CoverLetters(number, since, tuple(letter.sealed for _, letter in prepared))
         with trio.move_on_after(self._rules.round_seconds - self._ahead) as patience:
-            await self._link.hand_in(letters)
+            await self._link.hand_in(letters, self._bills())
         if patience.cancelled_caught:  # it does not read
             self._chain.note_away()
             await self._link.close()
@@ -235,8 +239,16 @@ class CoverRounds:
             for planned, letter in prepared:
                 self._messages.note_sent(planned, letter)
         self._counters.add("cover_rounds")
-        self._presence.note(self._rosters.calendar.day(self._env.now()))
+        self._messages.presence.note(self._rosters.calendar.day(self._env.now()))
         self._chain.note_handed_in(number)
+
+    def _bills(self) -> CoverBills | None:
+        """Return the bills where they are due: with the first letters of a link, and of each day."""
+        day = self._rosters.calendar.day(self._env.now())
+        if self._billed == day:
+            return None
+        self._billed = day
+        return self._reader.bills
 
     def _take(self, blocks: CoverBlocks) -> None:
         """Take the blocks of a round; raise `DecodeError` for what was not asked for."""
@@ -244,6 +256,7 @@ class CoverRounds:
         if not self._chain.held.since <= blocks.round <= now:
             raise DecodeError("a porter says the blocks of a round that nobody asked for")
         self._chain.note_read(blocks.round)
+        self._reader.take(blocks)
         try:
             listed = self._chain.held.waybill.opened_list(blocks.listed, blocks.blocks[-1])
         except AuthenticationError:
@@ -254,7 +267,7 @@ class CoverRounds:
     def describe(self) -> dict[str, Any]:
         """Return how it goes, as `hushcast status` shows it; nothing names a relay."""
         now, rules = self._env.now(), self._rules
-        waiting = self._messages.rounds.messages
+        waiting = [one for one in self._messages.rounds.messages if not one.is_errand]
         begins = self._chain.begins
         is_away = self._chain.is_away or self._loss == CoverLoss.LISTS
         first = min((one.until for one in waiting), default=None)
@@ -268,5 +281,6 @@ class CoverRounds:
             "waiting": len(waiting),
             "held": sum(one.is_held for one in waiting),
             "given_up_in": None if first is None else max(0, round(rules.end_of(first) - now)),
-            "holds": self._presence.holds,
+            "lanes_silent": self._reader.describe(),
+            "holds": self._messages.presence.holds,
         }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 
 import msgspec
 import trio
 
+from hushcast_overlay.routes.cover.covered_errand import CoveredErrand
 from hushcast_overlay.routes.cover.presence_records import PresenceRecords
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError, Refusal
@@ -14,7 +16,7 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, encode
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.parts import parts_of
-from hushcast_protocol.cover.cover_rules import RECEIPT_ROUNDS, CoverRules
+from hushcast_protocol.cover.cover_rules import AT_ONCE_A_ROUND, RECEIPT_ROUNDS, CoverRules
 from hushcast_protocol.cover.letter_contents import NUMBER
 from hushcast_protocol.cover.letter_rounds import (
     MAX_UNDER_COVER,
@@ -30,6 +32,9 @@ from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, record_reader
 from hushcast_runtime.wording import span
 
+# Rounds from a message's arrival at a host to its owner: in a block within 1.2 of them, handed down behind
+# the end of the next, there with the letters of the one after that.
+_READ_ROUNDS = 4
 _ID = 32  # bytes; of a part its number follows, in one
 _KIND = RecordKind(
     "covered-message",
@@ -73,8 +78,10 @@ class CoveredMessages:
         context: Context,
     ) -> None:
         self._rules = rules
-        self._calendar = calendar
-        self._presence = presence
+        self.calendar = calendar
+        """The network's epochs and days."""
+        self.presence = presence
+        """In how many rounds this daemon was there."""
         self.problem: str | None = None
         """Why nothing arrives, for people; `None`: letters go, or the first round has not come."""
         self.begins: int | None = None
@@ -84,6 +91,7 @@ class CoveredMessages:
         self.rounds = LetterRounds(rules, context.env.randomness)
         self._waiting: dict[bytes, _Waiting] = {}
         self._restored: dict[bytes, CoveredMessage] = {}
+        self._errands: dict[bytes, CoveredErrand] = {}
 
     async def load(self) -> None:
         """Read back what waited before a restart; it goes on once the outbox has it, too."""
@@ -121,18 +129,39 @@ class CoveredMessages:
                 waiting.missing.add(message.key)
         else:
             self._check_room(len(keys))
-            is_held = not next_round and self._presence.holds
+            is_held = not next_round and self.presence.holds
             now = self._rules.round_at(self._env.now())
             for key in keys:
-                self._keep(self.rounds.publish(key, now, is_held, self._last_due(covered.only_day)))
+                self._keep(self.rounds.publish(key, now, is_held, self.last_due(covered.only_day)))
             waiting.missing.update(keys)
         self._waiting[covered.id] = waiting
 
-    def _last_due(self, day: int | None) -> int | None:
+    def send(self, errand: CoveredErrand, is_held: bool, day: int | None = None) -> None:
+        """Let an errand go in a letter that is dealt with on a day, or before that ends; it is not kept.
+
+        Raises `Refusal` where there is no room for errands.
+        """
+        if not self.has_room:
+            raise Refusal("too many letters wait")
+        now = self._rules.round_at(self._env.now())
+        self.rounds.publish(errand.key, now, is_held, self.last_due(day), is_errand=True)
+        self._errands[errand.key] = errand
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another errand may wait: they leave half of the room to messages."""
+        return len(self._errands) < MAX_UNDER_COVER // 2 and len(self.rounds.messages) < MAX_UNDER_COVER
+
+    def recall(self, errand: bytes) -> None:
+        """Let the errand with this key go no more."""
+        if self._errands.pop(errand, None) is not None:
+            self.rounds.forget(errand)
+
+    def last_due(self, day: int | None) -> int | None:
         """Return the last round whose letters are dropped on a day, or while what is of it is taken."""
         if day is None:
             return None
-        lapse = self._calendar.lapse(day)
+        lapse = self.calendar.lapse(day)
         due = self._rules.round_at(lapse)
         while self._rules.dealt_at(due + 1) > lapse:
             due -= 1
@@ -174,16 +203,42 @@ class CoveredMessages:
         when = "in one of the next rounds" if number <= 1 else f"within {span(number * rules.round_seconds)}"
         return f"{first} it goes {when}, and its receipt comes up to {soon}"
 
+    def reads_outlook(self, keys: Collection[bytes], letters: int) -> str:
+        """Say for people when messages come that a subscription wants.
+
+        `keys` are of its errands that wait, `letters` how many follow once a host has its receipt.
+        """
+        rules = self._rules
+        lasts = span(_READ_ROUNDS * rules.round_seconds)
+        if not keys and not letters:
+            return f"under cover messages come up to {lasts} after they reached their host"
+        if self.problem is not None:
+            return f"under cover, and nothing arrives now: {self.problem}"
+        if self.begins is None:
+            return "under cover letters begin within a day; then relays are told"
+        rounds = self.rounds.rounds_until(keys) + RECEIPT_ROUNDS + 1
+        if letters:
+            rounds += -(-letters // AT_ONCE_A_ROUND) + RECEIPT_ROUNDS + 1
+        begin = max(0.0, self.begins * rules.round_seconds - self._env.now())
+        within = span(begin + rounds * rules.round_seconds)
+        return (
+            f"under cover letters tell relays of it, within {within}; "
+            f"then messages come, up to {lasts} after they reached their host"
+        )
+
     async def bodies(self, planned: Sequence[PlannedLetter], within: float) -> dict[bytes, bytes]:
         """Return the letters' bodies by the messages' keys; what is not sealed `within` seconds waits."""
         found: dict[bytes, bytes] = {}
         with trio.move_on_after(within):
             for letter in planned:
                 waiting = None if letter.key is None else self._waiting.get(letter.key[:_ID])
+                if letter.key in self._errands:
+                    with suppress(Refusal):
+                        found[letter.key] = await self._errands[letter.key].body(letter.due)
                 if waiting is None or letter.key is None:
                     continue
                 number = letter.key[_ID] if len(letter.key) > _ID else 0
-                day = self._calendar.day(self._rules.dealt_at(letter.due))
+                day = self.calendar.day(self._rules.dealt_at(letter.due))
                 try:
                     message = await waiting.covered.sealed_for(day, number)
                     found[letter.key] = errand_body(DropErrand(message))
@@ -194,12 +249,15 @@ class CoveredMessages:
     def note_sent(self, planned: PlannedLetter, letter: SealedLetter) -> None:
         """Take notice that a letter was handed in."""
         message = self.rounds.note_sent(planned, letter.receipt)
-        if message is not None:
+        if message is not None and not message.is_errand:
             self._keep(message)
 
     def note_listed(self, numbers: frozenset[bytes]) -> None:
         """Take a third's list; its messages are forgotten when the outbox has noted their receipts."""
         for key in self.rounds.note_listed(numbers):
+            if key in self._errands:
+                self._errands.pop(key).end(True)
+                continue
             waiting = self._waiting.get(key[:_ID])
             if waiting is None or waiting.missing == {key}:
                 self._end(key, is_taken=True)
@@ -216,7 +274,8 @@ class CoveredMessages:
         """Take notice of the first round whose letters are passed: what waits has its time from then."""
         self.begins = begins
         for message in self.rounds.begin_at(begins):
-            self._keep(message)
+            if not message.is_errand:
+                self._keep(message)
 
     def forget_unknown(self) -> None:
         """Forget what was read back and the outbox does not have."""
@@ -225,6 +284,8 @@ class CoveredMessages:
         self._restored.clear()
 
     def _end(self, key: bytes, is_taken: bool) -> None:
+        if (errand := self._errands.pop(key, None)) is not None:
+            errand.end(is_taken)
         if (waiting := self._waiting.get(key[:_ID])) is not None:
             waiting.is_taken = is_taken
             waiting.is_over.set()

@@ -8,6 +8,7 @@ from hushcast_overlay.connector import Connector
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.cover.cover_frames import (
     PLACE_DIFFICULTY,
+    CoverBills,
     CoverBlocks,
     CoverLetters,
     CoverPlace,
@@ -66,11 +67,11 @@ class PorterLink:
         self._channel = channel
         return placed.begins
 
-    async def hand_in(self, letters: CoverLetters) -> None:
-        """Hand in the letters of a round; raise `TransportError`."""
+    async def hand_in(self, letters: CoverLetters, bills: CoverBills | None) -> None:
+        """Hand in the letters of a round, and the bills where they are due; raise `TransportError`."""
         if self._channel is None:
             raise TransportError("there is no link to the porter")
-        await self._channel.send(letters)
+        await self._channel.send(*([letters] if bills is None else [letters, bills]))
 
     async def listen(self, take: Callable[[CoverBlocks], None]) -> None:
         """Take blocks as they come, until the link ends; `take` raises a `PeerError` to end it."""

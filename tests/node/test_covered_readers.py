@@ -1,0 +1,87 @@
+"""A daemon reads under cover: what it needs goes in letters, what it hears comes in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from covered_network import CoveredNode, covered_authors, directories
+from lettered_network import EPOCH, ROUND
+from small_network import ONE, TWO, SmallNetwork, until
+
+from hushcast_protocol.base.errors import Refusal
+from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_protocol.content.topics import Interest
+
+DAY = 24 * EPOCH
+TOLD_WITHIN = 30 * ROUND  # seconds from a subscription until all relays were told
+HEARD_WITHIN = 8 * ROUND  # seconds from a publication to its reader
+LANE_WITHIN = DAY + 8 * ROUND  # seconds until a second was shown a lane's bill
+
+
+def told(reader: CoveredNode, number: int = 0) -> dict[str, Any]:
+    """What `hushcast subscriptions` has of a subscription of it."""
+    return reader.daemon.service.subscriptions()[number]
+
+
+async def published(net: SmallNetwork, payload: bytes) -> None:
+    await net.clients[0].daemon.service.enqueue(ONE, Content(payload))
+
+
+async def a_lane(reader: CoveredNode) -> None:
+    """Wait until its relays were told, and a lane brings blocks."""
+    await until(lambda: told(reader)["nodes"] == 11, TOLD_WITHIN, "all were told")
+    await until(lambda: "; " not in told(reader)["outlook"], LANE_WITHIN, "its lane is there")
+
+
+@pytest.mark.slow
+async def test_a_reader_hears_over_restarts_a_days_turn_and_an_absence() -> None:
+    async with covered_authors(2, reads=True) as (net, (reader, author)):
+        ear = await reader.reading()
+        assert "letters tell relays of it, within 11 minutes" in told(reader)["outlook"]
+        await a_lane(reader)
+        assert told(reader)["ready"]
+        await published(net, b"1")
+        await published(net, b"2" * 3_000)
+        assert sorted(await ear.hears(2, HEARD_WITHIN)) == [b"1", b"2" * 3_000]
+        await author.publish(b"3")
+        await ear.hears(3, 2 * HEARD_WITHIN)
+        await reader.restart()
+        ear = await reader.reading()
+        await published(net, b"4")
+        assert (await ear.hears(1, HEARD_WITHIN)) == [b"4"]
+        day = net.calendar.day(net.now)
+        await net.sleep_until(net.calendar.day_start(day + 1) + ROUND)
+        await published(net, b"5")
+        assert (await ear.hears(2, HEARD_WITHIN))[1:] == [b"5"]
+        await net.sleep_until(net.calendar.day_start(day + 1) + 0.95 * DAY)  # tomorrow's tree was told
+        await reader.stop()
+        await net.sleep_until(net.calendar.day_start(day + 2) + ROUND)
+        await published(net, b"6")
+        await net.sleep_until(net.now + 8 * ROUND)
+        await reader.start()
+        ear = await reader.reading()
+        assert (await ear.hears(1, HEARD_WITHIN)) == [b"6"]
+        await trio.sleep(4 * ROUND)
+        assert len(ear.heard) == 1, "nothing comes twice"
+        assert {str(to) for to in reader.line.opened_at()} <= {
+            str(net.directory_entry(net.relay(reader.chain.porter))),
+            *directories(net),
+        }
+
+
+@pytest.mark.slow
+async def test_subscriptions_share_lanes_and_what_letters_do_not_ask_for_is_refused() -> None:
+    async with covered_authors(1, reads=True) as (_, (reader,)):
+        for topic in (ONE, TWO):
+            await reader.reading(topic)
+        held: Any = reader.rounds._reader
+        lanes = [one.lane for one in held.routes._routes.values()]
+        assert len(set(lanes)) == len(lanes) == 2
+        interest = Interest(ONE, parse_where("", ()))
+        with pytest.raises(Refusal, match="under cover nothing is asked for of what was published before"):
+            await reader.daemon.service.subscribe(interest, past=0.0)
+        assert await reader.daemon.service.unsubscribe(ONE)
+        assert len(reader.daemon.service.subscriptions()) == 1

@@ -1,0 +1,94 @@
+"""A daemon's lanes: three, on disk before they are used, changed by the lists and by hosts that are gone."""
+
+from __future__ import annotations
+
+from cover_world import CoverWorld
+
+from hushcast_overlay.routes.cover.kept_chain import KeptChain
+from hushcast_overlay.routes.cover.kept_lanes import KeptLanes
+from hushcast_protocol.cover.cover_frames import CoverBlocks
+from hushcast_protocol.cover.lane_box import LaneBox
+from hushcast_protocol.cover.lane_seals import host_block, second_block
+from hushcast_protocol.cover.network_cover import network_cover
+from hushcast_protocol.overlay.host_list import GONE_AFTER
+from hushcast_runtime.storage.store import Change
+
+
+async def begun(world: CoverWorld) -> tuple[KeptChain, KeptLanes]:
+    chain, lanes = await world.chain(), await world.lanes()
+    await world.follow(chain)
+    assert await follows(world, chain, lanes)
+    return chain, lanes
+
+
+async def follows(world: CoverWorld, chain: KeptChain, lanes: KeptLanes) -> bool:
+    return await lanes.follow(network_cover(world.roster), world.roster, chain.held.chain)
+
+
+async def test_lanes_have_other_hosts_and_seconds_and_stay_over_restarts() -> None:
+    world = CoverWorld()
+    chain, lanes = await begun(world)
+    held = chain.held.chain
+    relays = [one.host.relay for one in lanes.lanes] + [one.second for one in lanes.lanes]
+    assert len({*relays, held.porter, held.second, held.third}) == 9
+    assert len({one.until for one in lanes.lanes}) == 1
+    lanes.note_told(lanes.lanes[1].name)
+    again = await world.lanes()
+    assert [one.is_told for one in again.lanes] == [False, True, False]
+    assert not await follows(world, chain, again)
+    assert again.bills == lanes.bills
+    assert [one.keys for one in again.lanes] == [one.keys for one in lanes.lanes]
+    assert lanes.lanes[0].box.reveal().hex() not in repr(lanes.lanes)
+    ((key, value),) = await world.store.scan("covered-lanes")  # type: ignore[arg-type]
+    world.store.write_soon(Change("covered-lanes", key, value[:-3]))  # type: ignore[arg-type]
+    assert (await world.lanes()).lanes == [], "others are drawn"
+
+
+async def test_a_quarter_changes_seconds_names_and_keys_and_a_host_that_is_gone_its_lane_alone() -> None:
+    world = CoverWorld()
+    chain, lanes = await begun(world)
+    before = lanes.lanes
+    world.is_later(1, 4)
+    assert not await follows(world, chain, lanes), "none changes within two days"
+    world.is_later(2, 4)
+    assert await follows(world, chain, lanes)
+    assert {one.name for one in before}.isdisjoint(one.name for one in lanes.lanes)
+    kept = [old for old, new in zip(before, lanes.lanes, strict=True) if old.host.relay == new.host.relay]
+    assert {one.box for one in kept} <= {one.box for one in lanes.lanes}
+    assert all(
+        old.host.relay == new.host.relay or old.host.relay == new.second
+        for old, new in zip(before, lanes.lanes, strict=True)
+    )
+    before = lanes.lanes
+    world.without(before[0].host.relay)
+    for _ in range(GONE_AFTER):
+        assert not await follows(world, chain, lanes)
+        world.is_later(1, 4)
+    assert await follows(world, chain, lanes)
+    assert [
+        old == new
+        for old, new in zip([one.name for one in before], [one.name for one in lanes.lanes], strict=True)
+    ] == [
+        False,
+        True,
+        True,
+    ]
+
+
+async def test_blocks_of_the_round_before_open_and_all_else_brings_nothing() -> None:
+    world = CoverWorld()
+    _, lanes = await begun(world)
+    box = LaneBox(network_cover(world.roster).rules)
+    box.put(b"item", 10)
+    keys = lanes.lanes[2].keys
+    block = second_block(keys.second, 10, host_block(keys.host, 10, box.fill(10)))
+    noise = world.env.randomness(len(block))
+    assert lanes.opened(CoverBlocks(11, 11, (noise, noise, block, noise))) == [[], [], [b"item"]]
+    assert [lanes.silent_for(number) for number in range(3)] == [None, None, 0]
+    assert lanes.opened(CoverBlocks(12, 12, (noise, noise, block, noise))) == [[], [], []], "of another round"
+    assert lanes.opened(CoverBlocks(11, 11, (block, noise, noise, noise))) == [[], [], []], "of another lane"
+    assert lanes.silent_for(2) == 1
+    assert "its lane begins within a day" in lanes.outlook(0)
+    assert lanes.outlook(2) == ""
+    lanes.opened(CoverBlocks(11 + 10**6, 12, (noise, noise, noise, noise)))
+    assert "nothing came by its lane for a day" in lanes.outlook(2)
