@@ -31,6 +31,7 @@ class _Covered:
         self._seal_for = seal_for
         self._part_seals = part_seals
         self.id = publication.id
+        self.topic = publication.topic
         self.parts = parts_of(publication.message)
 
     @property

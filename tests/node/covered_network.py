@@ -27,7 +27,7 @@ from hushcast_protocol.cover.hold_rule import HoldRule
 from hushcast_runtime.storage.store import Store
 from hushcast_runtime.transports.base import Listener, Transport
 
-SEEN_AFTER = 6 * ROUND  # seconds from a publication to its receipt, where nothing is lost
+SEEN_AFTER = 40 * ROUND  # seconds from a publication to its receipt, where nothing is lost, at the most
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from small_network import ONE, TWO, SmallNetwork, until
 
 from hushcast_overlay.routes.cover.cover_rounds import CoverRounds
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.cover import topic_rounds
 from hushcast_protocol.overlay.frame_directions import decode_receipt
 from hushcast_runtime.environment import Environment
 from hushcast_testnet.cover.covered_network import LetterSight
@@ -20,6 +21,12 @@ from hushcast_testnet.cover.line_watcher import told_apart
 
 ROUNDS = 16  # idle, and as many that publish
 READING = 12  # idle, as many that subscribe, and that hear much: within a day of 48
+
+
+@pytest.fixture(autouse=True)
+def _each_round_is_a_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that who publishes has messages in each round that is looked at."""
+    monkeypatch.setattr(topic_rounds, "TOPIC_EVERY", 1)
 
 
 async def sights(net: SmallNetwork, author: CoveredNode, rounds: int) -> list[LetterSight]:

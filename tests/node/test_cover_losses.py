@@ -12,12 +12,18 @@ from lettered_network import EPOCH, ROUND, desks_of
 from small_network import SmallNetwork
 
 from hushcast_local.inbox_records import PART
-from hushcast_protocol.cover import loss_judge
+from hushcast_protocol.cover import loss_judge, topic_rounds
 from hushcast_protocol.cover.letter_second import LetterSecond
 
 HELD = 10  # of two hundred messages
 KILLS = 24
 LARGE = 64 * 1024  # bytes: 65 parts
+
+
+@pytest.fixture(autouse=True)
+def _each_round_is_a_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is losses that are looked at, and not how long a message waits for a round of its topic."""
+    monkeypatch.setattr(topic_rounds, "TOPIC_EVERY", 1)
 
 
 @pytest.mark.slow

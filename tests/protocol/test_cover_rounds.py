@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,7 @@ from hushcast_protocol.cover.receipt_list import (
     ReceiptList,
     listed_numbers,
 )
+from hushcast_protocol.cover.topic_rounds import TOPIC_EVERY
 from hushcast_protocol.cover.waybills import Waybill, WaybillKey
 
 RULES = CoverRules(b"n" * 32, 3600)
@@ -162,45 +164,73 @@ def test_when_letters_are_due_says_nothing_of_what_is_published(
 def test_a_message_goes_anew_until_it_is_listed_or_given_up() -> None:
     rounds, draw = LetterRounds(RULES, drawing()), drawing(2)
     rounds.publish(b"m", NOW, is_held=False)
-    went = {}
-    for now in range(NOW, NOW + 12):
+    went, now = dict[int, bytes](), NOW
+    while len(went) < 4:
         went.update((now, one.number) for planned, one in play(rounds, now, draw) if planned.key)
-    assert list(went) == [NOW, NOW + RECEIPT_ROUNDS + 1, NOW + 2 * (RECEIPT_ROUNDS + 1)]
-    assert rounds.note_listed({went[NOW + 10]}) == [b"m"]
+        now += 1
+    assert all(later - sooner > RECEIPT_ROUNDS for sooner, later in pairwise(went))
+    assert rounds.note_listed({went[now - 1]}) == [b"m"]
     assert not rounds.messages
     rounds.publish(b"lost", NOW, is_held=False)
-    for now in range(NOW, NOW + 160):
-        play(rounds, now, draw)
+    for later in range(now, NOW + 160):
+        play(rounds, later, draw)
     assert rounds.given_up() == [b"lost"]
     assert not rounds.given_up()
 
 
 def test_where_lists_are_late_each_message_goes_before_one_goes_anew() -> None:
-    """Of 65 parts all go within 22 rounds, though none is listed meanwhile; then each goes anew in turn."""
-    rounds, draw = LetterRounds(RULES, drawing()), drawing(2)
-    parts = [b"%d" % number for number in range(65)]
+    """All 24 parts go in the rounds that are told, though none is listed; then each goes anew in turn."""
+    rounds, draw, went, now = LetterRounds(RULES, drawing()), drawing(2), list[bytes](), NOW
+    play(rounds, NOW - 1, draw)
+    parts = [b"%d" % number for number in range(24)]
     for key in parts:
         rounds.publish(key, NOW, is_held=False)
-    assert rounds.rounds_until(parts) == 22
-    went = []
-    for now in range(NOW, NOW + 44):
+    told = rounds.rounds_until(parts)
+    while len(went) < 48:
         went += sorted(one.key for one, _ in play(rounds, now, draw) if one.key is not None)
-    assert set(went[:66]) == set(went[66:132]) == set(parts)
-    rounds.publish(b"new", NOW + 45, is_held=False)
-    rounds.publish(b"held", NOW + 45, is_held=True)
-    assert rounds.rounds_until([b"new"]) == rounds.rounds_until([b"held"]) == 1
-    play(rounds, NOW + 45, draw)
-    assert rounds.rounds_until([b"new"]) == 0, "it is under way"
+        now += 1
+        assert (len(went) >= 24) is (now >= NOW + told)
+    assert set(went[:24]) == set(went[24:]) == set(parts)
+    rounds.publish(b"new", now, is_held=False)
+    rounds.publish(b"held", now, is_held=True)
+    assert rounds.rounds_until([b"held"]) == 1
+    for later in range(now, now + rounds.rounds_until([b"new"])):
+        play(rounds, later, draw)
+    assert rounds.rounds_until([b"new"]) == rounds.rounds_until([b"held"]) == 0, "they are under way"
+
+
+def test_three_of_a_topic_go_in_one_of_four_rounds_and_those_of_another_in_other_rounds() -> None:
+    """However long nothing went, the next round is as likely as ever."""
+    rounds, draw, went = LetterRounds(RULES, drawing()), drawing(2), {"a": set[int](), "b": set[int]()}
+    for now in range(NOW, NOW + 4000):
+        for topic in went:
+            while sum(one.topic == topic for one in rounds.messages) < 2:
+                rounds.publish(topic.encode() + draw(8), now, is_held=False, topic=topic)
+        sent = [(one.key, receipt.number) for one, receipt in play(rounds, now, draw) if one.key is not None]
+        assert {key[:1].decode() for key, _ in sent} == {t for t in went if rounds._topic_rounds.has(t, now)}
+        for topic in went:
+            if any(key[:1] == topic.encode() for key, _ in sent):
+                went[topic].add(now)
+        rounds.note_listed({number for _, number in sent})
+    first, second = went.values()
+    for some in (first, second):
+        assert 4000 / TOPIC_EVERY * 0.9 < len(some) < 4000 / TOPIC_EVERY * 1.1
+        gaps = Counter(later - sooner for sooner, later in pairwise(sorted(some)))
+        assert 0.2 < gaps[1] / gaps.total() < 0.3, "right after one that went"
+        assert 0.2 < gaps[9] / sum(gaps[gap] for gap in range(9, 99)) < 0.4, "after eight that did not"
+    together = len(first & second) * 4000 / len(first) / len(second)
+    assert 0.8 < together < 1.2, "as by chance"
+    assert rounds._topic_rounds._key != LetterRounds(RULES, draw)._topic_rounds._key
 
 
 def test_a_message_of_one_day_goes_in_a_letter_that_is_due_on_it_or_is_given_up() -> None:
     rounds, draw = LetterRounds(RULES, drawing()), drawing(2)
     for number in range(30):
-        rounds.publish(b"%d" % number, NOW, is_held=True, last_due=NOW + 20)
-    sent = [one for now in range(NOW, NOW + 22) for one, _ in play(rounds, now, draw) if one.key is not None]
+        rounds.publish(b"%d" % number, NOW, is_held=True, last_due=NOW + 60)
+    sent = [one for now in range(NOW, NOW + 62) for one, _ in play(rounds, now, draw) if one.key is not None]
     assert sent
-    assert all(one.due <= NOW + 20 for one in sent)
-    play(rounds, NOW + 40, draw)
+    assert all(one.due <= NOW + 60 for one in sent)
+    play(rounds, NOW + 80, draw)
     assert len(rounds.given_up()) == 30
 
 
@@ -211,25 +241,35 @@ def test_what_waits_for_the_first_letter_that_is_passed_has_its_day_from_then() 
     assert rounds.begin_at(begins) == [before]
     assert before.until == begins + day
     assert rounds.publish(b"n", NOW, is_held=True).until == begins + 2 * day
-    assert rounds.publish(b"o", begins + 9, is_held=False).until == begins + 9 + day
+    assert rounds.publish(b"o", begins + 9, is_held=False, topic="another").until == begins + 9 + day
+    for number in range(3):
+        later = rounds.publish(b"%d" % number, begins + 9, is_held=False, topic="another")
+    assert later.until == begins + 9 + TOPIC_EVERY + day, "behind three others of its topic"
     assert not rounds.begin_at(begins)
 
 
 def test_a_letter_that_the_porter_throws_away_has_no_message() -> None:
     rounds = LetterRounds(RULES, drawing())
     rounds.publish(b"m", NOW, is_held=False)
-    assert all(one.key is None for one in rounds.plan(NOW, is_passed=False))
-    assert sum(one.key is not None for one in rounds.plan(NOW)) == 1
+    now = NOW
+    while not rounds._topic_rounds.has("", now):
+        now += 1
+    assert all(one.key is None for one in rounds.plan(now, is_passed=False))
+    assert sum(one.key is not None for one in rounds.plan(now)) == 1
 
 
 def test_what_was_under_way_by_another_chain_goes_anew_and_what_is_taken_back_does_not() -> None:
     rounds, draw = LetterRounds(RULES, drawing()), drawing(2)
     for key in (b"m", b"n"):
         rounds.publish(key, NOW, is_held=False)
-    play(rounds, NOW, draw)
+    now = NOW
+    while rounds.rounds_until([b"n"]):
+        play(rounds, now, draw)
+        now += 1
     rounds.begin_anew(LossRecord())
+    assert rounds.rounds_until([b"n"]) > 0
     rounds.forget(b"n")
-    assert {one.key for one in rounds.plan(NOW + 1)} == {b"m", None}
+    assert {one.key for later in range(now, now + 40) for one in rounds.plan(later)} == {b"m", None}
 
 
 def test_a_daemon_has_so_many_messages_under_cover_and_no_more() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hushcast_protocol.base.crypto.secrets import Randomness, below, sample
 from hushcast_protocol.base.errors import Refusal
@@ -21,6 +21,7 @@ from hushcast_protocol.cover.cover_rules import (
 )
 from hushcast_protocol.cover.letter_contents import LOOP_EVERY, LetterReceipt
 from hushcast_protocol.cover.loss_judge import LossJudge, LossRecord
+from hushcast_protocol.cover.topic_rounds import TOPIC_EVERY, TopicRounds
 
 # Messages of one daemon that wait for a letter or a receipt: 1 MB. A day's letters are 576.
 MAX_UNDER_COVER = 256
@@ -41,6 +42,8 @@ class CoveredMessage:
     """Of its letter under way."""
     waits_until: int = 0
     """The round up to which that, or the last one, may be listed; 0: it never went."""
+    topic: str = field(default="", repr=False)
+    """Of which it is; not on disk. Those of one topic go at once in rounds of their own."""
     is_errand: bool = False
     """Whether it is an errand: whether that is listed depends on a relay that is no part of the chain."""
 
@@ -65,7 +68,9 @@ class LetterRounds:
     def __init__(self, rules: CoverRules, randomness: Randomness) -> None:
         self._rules = rules
         self._randomness = randomness
+        self._topic_rounds = TopicRounds(randomness)
         self._begins = 0
+        self._planned = 0
         self._messages: list[CoveredMessage] = []
         self._held_due: Counter[int] = Counter()
         self.judge = LossJudge(rules, LossRecord())
@@ -75,13 +80,24 @@ class LetterRounds:
         """Of the letters of the last round, the numbers that are to be listed."""
 
     def publish(
-        self, key: bytes, now: int, is_held: bool, last_due: int | None = None, is_errand: bool = False
+        self,
+        key: bytes,
+        now: int,
+        is_held: bool,
+        last_due: int | None = None,
+        topic: str = "",
+        is_errand: bool = False,
     ) -> CoveredMessage:
-        """Let a message go in a letter: at once, or held, due within a day. Raises `Refusal` for too many."""
+        """Let a message or an errand go in a letter: at once, in a round of its topic, or held, due in a day.
+
+        It has a day, two if it is held, from its turn among its topic's on. Raises `Refusal` for too many.
+        """
         if len(self._messages) >= MAX_UNDER_COVER:
             raise Refusal("too many messages wait for a letter: publish later")
-        until = self._until(now, is_held)
-        message = CoveredMessage(key, is_held, until, last_due, is_errand=is_errand)
+        before = sum(one.topic == topic and not one.is_held for one in self._messages)
+        turn = 0 if is_held else before * TOPIC_EVERY // AT_ONCE_A_ROUND
+        until = self._until(now, is_held) + turn
+        message = CoveredMessage(key, is_held, until, last_due, topic=topic, is_errand=is_errand)
         self._messages.append(message)
         return message
 
@@ -125,6 +141,7 @@ class LetterRounds:
         Without `is_passed` the porter throws them away, so no message is in any; nor is one where the chain
         loses too much, or lists lag behind: `since` is the first round whose blocks are lacking.
         """
+        self._planned = now
         self._look_back(now)
         is_used = is_passed and not self.judge.is_alarmed and not is_behind(since, now)
         dues = [(now, False)] * AT_ONCE_A_ROUND
@@ -134,7 +151,8 @@ class LetterRounds:
             fitting = (
                 PlannedLetter(due, one.key, one.is_errand)
                 for one in self._in_turn(is_held)
-                if (one.last_due is None or due <= one.last_due)
+                if (is_held or self._topic_rounds.has(one.topic, now))
+                and (one.last_due is None or due <= one.last_due)
                 and all(one.key != other.key for other in planned)
             )
             empty = PlannedLetter(due, None)
@@ -197,10 +215,19 @@ class LetterRounds:
 
         Where each goes in its turn; 0: none waits for a letter. At once and held are counted apart.
         """
-        rounds = 0
-        for is_held, letters in ((False, AT_ONCE_A_ROUND), (True, LETTERS_A_ROUND - AT_ONCE_A_ROUND)):
-            turns = [turn for turn, one in enumerate(self._in_turn(is_held)) if one.key in keys]
-            rounds = max([rounds, *(turn // letters + 1 for turn in turns)])
+        held = self._in_turn(is_held=True)
+        rounds = max((turn + 1 for turn, one in enumerate(held) if one.key in keys), default=0)
+        return max(rounds, self._rounds_at_once(keys))
+
+    def _rounds_at_once(self, keys: Collection[bytes]) -> int:
+        first, rounds = max(self._planned + 1, self._begins), 0
+        waiting = self._in_turn(is_held=False)
+        while any(one.key in keys for one in waiting):
+            topics = {one.topic for one in waiting}
+            due = {topic for topic in topics if self._topic_rounds.has(topic, first + rounds)}
+            gone = [one.key for one in waiting if one.topic in due][:AT_ONCE_A_ROUND]
+            waiting = [one for one in waiting if one.key not in gone]
+            rounds += 1
         return rounds
 
     def _in_turn(self, is_held: bool) -> list[CoveredMessage]:

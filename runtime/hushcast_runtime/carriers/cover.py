@@ -15,6 +15,10 @@ class CoveredPublication(Protocol):
         """32 bytes, the same after a restart and however often it is sealed anew."""
 
     @property
+    def topic(self) -> str:
+        """What its topic is known by, the same after a restart; not to be shown."""
+
+    @property
     def only_day(self) -> int | None:
         """The day for which alone it holds, as it is signed; `None`: it can be sealed for any."""
 

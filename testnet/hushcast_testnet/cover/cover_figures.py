@@ -15,7 +15,7 @@ from hushcast_testnet.cover.colluding_relays import (
 from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
 from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
 from hushcast_testnet.cover.line_watcher import told_apart
-from hushcast_testnet.cover.losing_porter import PorterLoss, losing_outcome, pairs_drawn
+from hushcast_testnet.cover.losing_porter import AuthorHabit, PorterLoss, losing_outcome, pairs_drawn
 from hushcast_testnet.cover.probing_porter import third_guessed
 
 _LETTERS = 150  # of each author, of the control
@@ -29,9 +29,15 @@ _WANTED, _NAMED_BY_LOSSES = 150, 0.05
 # Shares of rounds that it loses, and messages a day; of the second it needs as many as are wanted.
 _LOSSES = (
     *((0.04, 12), (0.059, 4), (0.059, 12), (0.08, 12)),
-    *((0.2, 4), (0.2, 12), (0.2, 100), (0.4, 12), (0.6, 12), (0.9, 12)),
+    *((0.2, 4), (0.2, 12), (0.2, 100), (0.4, 12), (0.6, 12), (0.9, 12), (0.9, 24)),
 )
-_LOST_LARGE = 0.4  # share of rounds, for messages in as many parts as one may have
+# What is measured of a porter that knows when messages wait, too: of it a day, and share of rounds lost.
+_HABITS = (
+    ("12 messages", AuthorHabit(12), 0.2),
+    ("100 messages", AuthorHabit(100), 0.2),
+    ("64 KiB", AuthorHabit(1, MAX_PARTS), 0.4),
+)
+_HELD = 12, 100  # messages a day; beyond the bar by far is the second
 _WIDTH = 4  # thirds that a porter probes
 
 
@@ -122,20 +128,27 @@ def _porters(seed: int) -> Iterator[CoverFigure]:
 
 def _losing(scene: CollusionScene) -> Iterator[CoverFigure]:
     for lost, often in _LOSSES:
-        yield _losing_of(scene, lost, often, PorterLoss.LOSES)
+        yield _losing_of(scene, lost, AuthorHabit(often), PorterLoss.LOSES)
     for how in PorterLoss:
         if how != PorterLoss.LOSES:
-            yield _losing_of(scene, 0.2, 12, how)
-    large = losing_outcome(scene.users, _LOST_LARGE, 1, scene.draws, seed=scene.seed, parts=MAX_PARTS)
-    name = f"authors of 64 KiB a day named by a porter that loses {_LOST_LARGE:.1%} of rounds"
-    yield CoverFigure(f"{name}, by {large.needed} rounds", large.named, 0, _NAMED_BY_LOSSES)
+            yield _losing_of(scene, 0.2, AuthorHabit(12), how)
+    for often in _HELD:
+        yield _losing_of(scene, 0.2, AuthorHabit(often, is_held=True), PorterLoss.LOSES)
+    for what, habit, lost in _HABITS:
+        found = losing_outcome(scene.users, lost, habit, scene.draws, seed=scene.seed)
+        name = f"authors of {what} a day named by a porter that loses {lost:.1%} of rounds"
+        if habit.parts > 1:
+            yield CoverFigure(f"{name}, by {found.needed} rounds", found.named, 0, _NAMED_BY_LOSSES)
+        name += " and knows when one waits"
+        yield CoverFigure(name, found.named_waiting, 0, _NAMED_BY_LOSSES)
     drawn = pairs_drawn(scene.seed)
     yield CoverFigure("pairs drawn for a porter that loses all letters, in a year", drawn, 1, 2)
 
 
-def _losing_of(scene: CollusionScene, lost: float, often: int, how: PorterLoss) -> CoverFigure:
-    found = losing_outcome(scene.users, lost, often, scene.draws, how, scene.seed)
-    name = f"authors of {often} messages a day named by a porter that {how.value} {lost:.1%} of rounds"
+def _losing_of(scene: CollusionScene, lost: float, habit: AuthorHabit, how: PorterLoss) -> CoverFigure:
+    found = losing_outcome(scene.users, lost, habit, scene.draws, how, scene.seed)
+    what = f"{habit.a_day} held messages" if habit.is_held else f"{habit.a_day} messages"
+    name = f"authors of {what} a day named by a porter that {how.value} {lost:.1%} of rounds"
     most = 1 if found.needed >= _WANTED else _NAMED_BY_LOSSES
     return CoverFigure(f"{name}, by {found.needed} messages", found.named, 0, most)
 

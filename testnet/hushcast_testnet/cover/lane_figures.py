@@ -19,11 +19,23 @@ from hushcast_testnet.cover.lane_watchers import (
     shower_guessed,
 )
 from hushcast_testnet.cover.laned_network import LaneFault
+from hushcast_testnet.cover.losing_porter import AuthorHabit, losing_outcome
 
 _DAEMONS = 6  # of networks whose blocks are sealed
 _OF_A_HOST = 20  # lines that a host or second compares
 _WAITS = 25  # of each draw
 _LOST, _A_DAY = 0.2, 48  # share of blocks that a porter loses; items of a box
+# A subscription's letters a day, and share that relays get which are in league with a porter; and that of the
+# rounds which it loses. A tree over 500 relays takes 44, a host of a day that is cut one.
+_TREE, _ERRAND = AuthorHabit(1, 44), AuthorHabit(1)
+_SET_UP = (
+    ("all relays of a tree", _TREE, 0.2),
+    ("all relays of a tree", _TREE, 0.1),
+    ("all relays of a tree", _TREE, 0.04),
+    ("a tenth of a tree's relays", replace(_TREE, seen=0.1), 0.04),
+    ("a host a day", _ERRAND, 0.2),
+)
+_NAMED = 0.05
 _CHANCE = 1.5  # times chance that a guess may be right
 
 
@@ -33,6 +45,8 @@ def lane_figures(scene: CollusionScene, progress: Callable[[str], None]) -> list
     found = list(_blocks(scene))
     progress("hosts and seconds that wait for a word")
     found += _words(scene)
+    progress("a porter that loses readers' letters")
+    found += _set_up(scene)
     progress("hosts that collude")
     found += _readers(scene)
     return found
@@ -76,6 +90,14 @@ def _words(scene: CollusionScene) -> Iterator[CoverFigure]:
     )
     asked = blocks_until_asked(1000, _LOST, seed)
     yield CoverFigure("control: blocks until host and losing porter name an owner that asks", asked, 1, 60)
+
+
+def _set_up(scene: CollusionScene) -> Iterator[CoverFigure]:
+    """Readers by the letters that set their subscriptions up, as they go from a daemon that publishes."""
+    for whom, habit, lost in _SET_UP:
+        found = losing_outcome(scene.users, lost, habit, scene.draws, seed=scene.seed)
+        name = f"readers named by {whom} and a porter that loses {lost:.1%} of rounds, by {found.needed}"
+        yield CoverFigure(name, found.named, 0, _NAMED)
 
 
 def _readers(scene: CollusionScene) -> Iterator[CoverFigure]:

@@ -25,6 +25,7 @@ from hushcast_protocol.cover.letter_rounds import (
     PlannedLetter,
 )
 from hushcast_protocol.cover.letters import SealedLetter
+from hushcast_protocol.cover.topic_rounds import TOPIC_EVERY
 from hushcast_protocol.overlay.letter_errands import DropErrand, errand_body
 from hushcast_runtime.carriers.cover import CoveredPublication
 from hushcast_runtime.context import Context
@@ -125,6 +126,7 @@ class CoveredMessages:
         waiting = _Waiting(covered)
         if kept := [self._restored.pop(key) for key in keys if key in self._restored]:
             for message in kept:  # parts that are not there any more have their receipts
+                message.topic = covered.topic
                 self.rounds.restore(message)
                 waiting.missing.add(message.key)
         else:
@@ -132,19 +134,22 @@ class CoveredMessages:
             is_held = not next_round and self.presence.holds
             now = self._rules.round_at(self._env.now())
             for key in keys:
-                self._keep(self.rounds.publish(key, now, is_held, self.last_due(covered.only_day)))
+                last_due = self.last_due(covered.only_day)
+                self._keep(self.rounds.publish(key, now, is_held, last_due, covered.topic))
             waiting.missing.update(keys)
         self._waiting[covered.id] = waiting
 
-    def send(self, errand: CoveredErrand, is_held: bool, day: int | None = None) -> None:
+    def send(self, errand: CoveredErrand, is_held: bool, day: int | None = None, topic: str = "") -> None:
         """Let an errand go in a letter that is dealt with on a day, or before that ends; it is not kept.
+
+        Those of one `topic` go in rounds of their own, as the messages of one do.
 
         Raises `Refusal` where there is no room for errands.
         """
         if not self.has_room:
             raise Refusal("too many letters wait")
         now = self._rules.round_at(self._env.now())
-        self.rounds.publish(errand.key, now, is_held, self.last_due(day), is_errand=True)
+        self.rounds.publish(errand.key, now, is_held, self.last_due(day), topic, is_errand=True)
         self._errands[errand.key] = errand
 
     @property
@@ -218,7 +223,7 @@ class CoveredMessages:
             return "under cover letters begin within a day; then relays are told"
         rounds = self.rounds.rounds_until(keys) + RECEIPT_ROUNDS + 1
         if letters:
-            rounds += -(-letters // AT_ONCE_A_ROUND) + RECEIPT_ROUNDS + 1
+            rounds += -(-letters // AT_ONCE_A_ROUND) * TOPIC_EVERY + RECEIPT_ROUNDS + 1
         begin = max(0.0, self.begins * rules.round_seconds - self._env.now())
         within = span(begin + rounds * rules.round_seconds)
         return (

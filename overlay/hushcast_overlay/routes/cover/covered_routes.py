@@ -238,7 +238,7 @@ class CoveredRoutes:
             held.route.stirred.set()
 
         errand = self._letters.hold(lane, end, asked.day, asked.lease, asked.elements)
-        self._messages.send(errand, False, asked.day)
+        self._messages.send(errand, False, asked.day, _topic(held))
         held.under_way[errand.key] = asked.day
 
     def _tell_by(self, held: CoveredRoute, planned: TreeInstallation, parcel: LetterParcel) -> None:
@@ -255,7 +255,7 @@ class CoveredRoutes:
                 held.route.stirred.set()
 
         errand = self._letters.tell(parcel, instructions, end)
-        self._messages.send(errand, False, day)
+        self._messages.send(errand, False, day, _topic(held))
         held.under_way[errand.key] = day
 
     def _be_ready(self, route: OverlayRoute) -> None:
@@ -293,3 +293,8 @@ class CoveredRoutes:
         for key in [one for one in planned if self._calendar.lapse(one[0]) <= self._env.now()]:
             self._records.forget(planned.pop(key))
             held.parcels.pop(key, None)
+
+
+def _topic(held: CoveredRoute) -> str:
+    """Return the topic in whose rounds a route's letters go: its own, of nothing that is published."""
+    return f"reads {held.route.wanted.name.hex()}"

@@ -125,6 +125,7 @@ class Domain(bytes, Enum):
     LETTER_LIST = b"hc.letter-list"
     WAYBILL = b"hc.waybill"
     LANE = b"hc.lane"
+    TOPIC_ROUND = b"hc.topic-round"
     KEPT = b"hc.kept"
     # `tree` shuffles with `hc.tree` by itself: it depends on the standard library alone.
 
