@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hushcast_protocol.content.parts import MAX_PARTS
+from hushcast_protocol.cover.topic_rounds import TopicRounds
 from hushcast_testnet.cover.colluding_relays import (
     CollusionScene,
     fresh_chains,
@@ -15,6 +16,7 @@ from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
 from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
 from hushcast_testnet.cover.line_watcher import told_apart
 from hushcast_testnet.cover.losing_porter import (
+    AuthorHabit,
     PorterLoss,
     losing_outcome,
     messages_needed,
@@ -25,13 +27,13 @@ from hushcast_testnet.cover.probing_porter import third_guessed
 BODIES = [b"message %d" % number for number in range(10)]
 
 
-def played(fault: PlantedFault, loss: float = 0.0, rounds: int = 12, seed: int = 3) -> CoveredNetwork:
-    """Four daemons after their queues have begun; the first publishes ten messages, the last leaves."""
+def played(fault: PlantedFault, loss: float = 0.0, rounds: int = 40, seed: int = 3) -> CoveredNetwork:
+    """Four daemons after their queues have begun; the first publishes on ten topics, the last leaves."""
     network = CoveredNetwork(4, 12, loss, seed, fault)
     for _ in range(24):
         network.play_round()
     for body in BODIES:
-        network.daemons[0].rounds.publish(body, network.round, is_held=False)
+        network.daemons[0].rounds.publish(body, network.round, is_held=False, topic=body.decode())
     network.daemons[3].is_there = False
     for _ in range(rounds):
         network.play_round()
@@ -61,7 +63,7 @@ def test_a_planted_fault_is_found(fault: PlantedFault) -> None:
 
 
 def test_what_is_lost_on_the_way_goes_anew() -> None:
-    network = played(PlantedFault.NONE, loss=0.04, rounds=24, seed=4)
+    network = played(PlantedFault.NONE, loss=0.04, rounds=40, seed=4)
     assert set(network.dropped) == set(BODIES)
 
 
@@ -109,27 +111,43 @@ def test_without_colluders_everybody_stays_a_candidate_and_without_cover_nobody(
 def test_a_porter_that_loses_a_fifth_of_the_rounds_is_left_before_it_names_an_author(how: PorterLoss) -> None:
     """It loses them, passes them late, is away in them, or loses two on end, as if relays restarted."""
     assert messages_needed(1000, 0.2) == 41
-    outcome = losing_outcome(1000, 0.2, 12, 20, how)
+    outcome = losing_outcome(1000, 0.2, AuthorHabit(12), 20, how)
     assert outcome.named == 0
+    assert outcome.named_waiting == 0, "nor one that knows when messages wait"
     assert outcome.heard < 41 / 2
     assert outcome.days < 2
 
 
-def test_who_publishes_a_hundred_messages_a_day_is_named_by_a_porter_now_and_then() -> None:
-    """Loops tell nothing more of such a daemon, and each round that is judged has a message in it."""
-    assert 0 < losing_outcome(1000, 0.2, 100, 100).named < 0.25
+@pytest.mark.slow
+@pytest.mark.parametrize(("habit", "lost"), [(AuthorHabit(100), 0.2), (AuthorHabit(1, MAX_PARTS), 0.4)])
+def test_few_authors_of_much_are_named_as_rounds_of_a_topic_are_drawn(
+    habit: AuthorHabit, lost: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred messages a day, and one of 64 KiB; else it names one of seven, and one of four."""
+    drawn = losing_outcome(1000, lost, habit, 60)
+    assert drawn.named < 0.1
+    assert drawn.named_waiting < 0.1
+    monkeypatch.setattr(TopicRounds, "has", lambda *_: True)
+    assert 0.1 < losing_outcome(1000, lost, habit, 60).named < 0.5
 
 
-def test_a_message_of_64_kib_is_seen_as_often_as_it_has_parts() -> None:
-    assert 0 < losing_outcome(1000, 0.4, 1, 40, parts=MAX_PARTS).named < 0.5
-    assert losing_outcome(1000, 0.4, 1, 40, parts=17).named == 0, "16 KiB"
+def test_letters_that_are_held_come_out_though_their_porter_is_left() -> None:
+    assert losing_outcome(1000, 0.2, AuthorHabit(12, is_held=True), 12).named == 0
+    assert losing_outcome(1000, 0.2, AuthorHabit(100, is_held=True), 12).named > 0.4
+
+
+def test_a_reader_is_seen_as_often_as_letters_set_its_tree_up() -> None:
+    tree = losing_outcome(1000, 0.2, AuthorHabit(1, 44), 12)
+    assert tree.named == 0
+    assert tree.heard > 8, "in a day"
+    assert losing_outcome(1000, 0.2, AuthorHabit(1, 44, seen=0.1), 12).heard < tree.heard / 2
 
 
 @pytest.mark.slow
 def test_a_porter_that_few_leave_in_time_needs_a_hundred_and_fifty_messages() -> None:
     assert messages_needed(1000, 0.059) == 150
-    assert losing_outcome(1000, 0.059, 4, 12).named < 0.2
-    assert losing_outcome(1000, 0.04, 12, 6).named > 0.4, "who loses less is not left"
+    assert losing_outcome(1000, 0.059, AuthorHabit(4), 12).named < 0.2
+    assert losing_outcome(1000, 0.04, AuthorHabit(12), 6).named > 0.4, "who loses less is not left"
 
 
 def test_a_porter_that_loses_all_letters_has_no_pair_drawn_anew() -> None:

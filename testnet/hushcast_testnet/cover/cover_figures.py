@@ -21,7 +21,7 @@ from hushcast_testnet.cover.probing_porter import third_guessed
 _LETTERS = 150  # of each author, of the control
 _DAEMONS = 4  # of the network whose letters are sealed; its relays and rounds
 _RELAYS = 12
-_BEFORE, _BUSY, _AFTER = 24, 4, 20  # rounds: until all queues have begun, with messages in them, to the end
+_BEFORE, _BUSY, _AFTER = 24, 4, 40  # rounds: until all queues have begun, with messages in them, to the end
 _TRIALS = 40
 _OF_A_PORTER = 20  # lines that a second compares
 # A porter that loses letters needs this many messages, or names no more authors before they leave it.
@@ -96,13 +96,13 @@ def _lines(seed: int) -> Iterator[CoverFigure]:
 
 
 def published(loss: float, seed: int, fault: PlantedFault) -> tuple[CoveredNetwork, list[bytes]]:
-    """Return a network whose first daemon published ten messages at once, and those messages."""
+    """Return a network whose first daemon published on ten topics at once, and those messages."""
     network = CoveredNetwork(_DAEMONS, _RELAYS, loss, seed, fault)
     bodies = [b"message %d" % number for number in range(10)]
     for played in range(_BEFORE + _BUSY + _AFTER):
         if played == _BEFORE:
             for body in bodies:
-                network.daemons[0].rounds.publish(body, network.round, is_held=False)
+                network.daemons[0].rounds.publish(body, network.round, is_held=False, topic=body.decode())
         network.play_round()
     return network, bodies
 

@@ -32,7 +32,7 @@ _SET_UP = (
     ("all relays of a tree", _TREE, 0.2),
     ("all relays of a tree", _TREE, 0.1),
     ("all relays of a tree", _TREE, 0.04),
-    ("a tenth of a tree's relays", replace(_TREE, seen=0.1), 0.04),
+    ("a tenth of a tree's relays", replace(_TREE, seen=0.1), 0.2),
     ("a host a day", _ERRAND, 0.2),
 )
 _NAMED = 0.05
