@@ -184,7 +184,7 @@ def test_rounds_in_which_a_daemons_own_line_was_away_count_for_nothing(away: tup
     rounds, listed = LetterRounds(RULES, draw), dict[int, set[bytes]]()
     for now in range(NOW, NOW + 30 * DAY):
         is_there = now % every >= length
-        rounds.publish(b"%d" % now, now, is_held=False)
+        rounds.publish(b"%d" % now, now, is_held=False, topic=str(now))
         for one in rounds.plan(now):
             receipt = LetterReceipt(draw(NUMBER), draw(1)[0] % 16 == 0)
             if is_there or now % 2:

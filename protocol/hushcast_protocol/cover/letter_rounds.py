@@ -186,11 +186,11 @@ class LetterRounds:
     def _note_missed(self, now: int) -> None:
         """Count a round that the porter did not have, by its own doing: it is no better than losing it.
 
-        As many loops as there would have been are drawn; who waits to publish counts more of them.
+        As many loops as there would have been are drawn; whose topic had this round counts it as well.
         """
         drawn = [below(self._randomness, LOOP_EVERY) for _ in range(AT_ONCE_A_ROUND)]
-        waiting = [one for one in self._messages if one.number is None and not one.is_errand]
-        if 0 in drawn or not all(one.is_held for one in waiting):
+        waiting = [one for one in self._in_turn(is_held=False) if not one.is_errand]
+        if 0 in drawn or any(self._topic_rounds.has(one.topic, now) for one in waiting):
             self.judge.note_missed(now)
 
     def note_listed(self, numbers: Collection[bytes]) -> list[bytes]:
