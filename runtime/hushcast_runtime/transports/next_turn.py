@@ -42,12 +42,12 @@ class _NextTurn:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-_TURNS: trio.lowlevel.RunVar[_NextTurn] = trio.lowlevel.RunVar("next turn")
+_TURNS: trio.lowlevel.RunVar[_NextTurn | None] = trio.lowlevel.RunVar("next turn", None)
 
 
 def in_next_turn(function: Callable[[], None]) -> None:
     """Have `function`, which raises nothing and takes a millisecond at most, called in the next turn."""
-    turn = _TURNS.get(None)
+    turn = _TURNS.get()
     if turn is None:
         turn = _NextTurn()
         _TURNS.set(turn)
