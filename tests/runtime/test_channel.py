@@ -222,6 +222,42 @@ async def test_what_is_sent_at_once_is_sealed_some_at_a_time() -> None:
     assert max(sizes) < 280_000
 
 
+def sockets() -> Streams:
+    near, far = trio.socket.socketpair()
+    return trio.SocketStream(near), trio.SocketStream(far)
+
+
+async def test_what_a_socket_does_not_take_at_once_goes_before_what_is_sent_later() -> None:
+    pair = await connect(make=sockets)
+    frames = [ParcelFrame(number, bytes(9000), None) for number in range(200)]
+    assert pair.left.is_free
+    pair.left.send_at_once(*frames)
+    assert pair.left.holds_unsent
+    assert not pair.left.is_free
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(pair.left.send, Ack(7, ()))
+        assert await take(pair.right, 201) == [*frames, Ack(7, ())]
+    assert pair.left.is_free
+    for end in (pair.left, pair.right):
+        await end.aclose()
+
+
+@pytest.mark.parametrize("ends", ["near", "far"])
+async def test_a_socket_that_ended_takes_nothing_at_once(ends: str) -> None:
+    pair = await connect(make=sockets)
+    await (pair.left if ends == "near" else pair.right).aclose()
+    with pytest.raises(TransportError):
+        pair.left.send_at_once(Ack(1, ()))
+    with pytest.raises(TransportError):
+        await pair.left.send(Ack(2, ()))
+    for end in (pair.left, pair.right):
+        await end.aclose()
+
+
+async def test_a_stream_that_has_to_be_waited_for_takes_nothing_at_once() -> None:
+    assert not (await connect()).left.is_free
+
+
 async def test_the_end_of_the_stream_ends_the_frames() -> None:
     pair = await connect()
     await pair.left.send(Ack(1, ()))

@@ -1,4 +1,4 @@
-"""Deadlines of a relay's links, which each frame puts off: one task for all looks at them when it has to."""
+"""The deadlines of a relay's links, which each frame puts off: one task looks at all when it has to."""
 
 from __future__ import annotations
 

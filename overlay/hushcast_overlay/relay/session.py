@@ -207,14 +207,18 @@ class Session(LinkState[SpooledMessage]):
     def _write(self) -> None:
         """Write what waits if the stream takes it at once, as most often; have a task write the rest."""
         frames: list[Wire] = []
+        if self.scope.cancel_called:  # nobody reads it any more, and the daemon may start no more tasks
+            return
         try:
             if self._waits and self.channel.is_free:
                 frames = self._take()
                 self.channel.send_at_once(*frames)
         except TransportError:
-            self._flushing = False
             self.scope.cancel()
             return
+        except Exception:
+            self.scope.cancel()
+            raise
         if self._waits or self.channel.holds_unsent:
             self._spawn(self._flush, frames)
             return

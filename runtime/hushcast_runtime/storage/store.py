@@ -170,17 +170,14 @@ class MemoryStore:
         self, kind: RecordKind, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
     ) -> list[tuple[bytes, bytes]]:
         """Return records in order."""
-        records = self._records.get(kind)
-        if not records:  # as most kinds at a start; there is nothing that may change meanwhile
-            await trio.lowlevel.checkpoint_if_cancelled()
-            return []
-        await trio.lowlevel.checkpoint()
-        found = sorted(
+        records = self._records.get(kind) or {}  # most kinds are empty at a start, and cost no turn
+        checkpoint = trio.lowlevel.checkpoint if records else trio.lowlevel.checkpoint_if_cancelled
+        await checkpoint()
+        return sorted(
             item
             for item in records.items()
             if item[0].startswith(prefix) and (after is None or item[0] > after)
-        )
-        return found if limit < 0 else found[:limit]
+        )[: None if limit < 0 else limit]
 
     def close(self) -> None:
         """Nothing to do."""

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import trio
 
+from hushcast_runtime.logs import log
+
 CALLS_AT_ONCE = 16  # before others have a turn: each may write as much as a millisecond's work
 
 
@@ -30,7 +32,10 @@ class _NextTurn:
     async def _run(self) -> None:
         while True:
             for _ in range(min(CALLS_AT_ONCE, len(self._calls))):
-                self._calls.popleft()()
+                try:
+                    self._calls.popleft()()
+                except Exception:
+                    log.exception("what was to be written met an error of this program")
             if self._calls:
                 await trio.lowlevel.checkpoint()
             else:
@@ -42,13 +47,14 @@ class _NextTurn:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-_TURNS: trio.lowlevel.RunVar[_NextTurn | None] = trio.lowlevel.RunVar("next turn", None)
+_TURNS: trio.lowlevel.RunVar[_NextTurn] = trio.lowlevel.RunVar("next turn")
 
 
 def in_next_turn(function: Callable[[], None]) -> None:
-    """Have `function`, which raises nothing and takes a millisecond at most, called in the next turn."""
-    turn = _TURNS.get()
-    if turn is None:
+    """Have `function`, which takes a millisecond at most, called in the next turn; log what it raises."""
+    try:
+        turn = _TURNS.get()
+    except LookupError:
         turn = _NextTurn()
         _TURNS.set(turn)
     turn.call(function)
