@@ -74,7 +74,7 @@ async def collected(start_before_midnight: float) -> list[list[Read]]:
     """Let subscribers probe while somebody publishes; return the reports of each day."""
     found: list[Read] = []
     async with small_network(
-        relays=6, clients=READERS + 1, epoch=EPOCH, probes_an_epoch=24.0, late_routes=False
+        relays=6, clients=READERS + 1, epoch=EPOCH, probes_an_epoch=24.0, late_routes=False, later=14
     ) as net:
         *readers, writer = net.clients
         midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)

@@ -77,7 +77,7 @@ async def test_what_has_a_receipt_comes_whoever_is_restarted_when(seed: int) -> 
 
 
 async def test_the_last_second_of_a_day_and_the_first_of_the_next() -> None:
-    async with small_network(relays=2, clients=0) as net:
+    async with small_network(relays=2, clients=0, later=16) as net:
         host = net.relays[0]
         day = net.calendar.day(net.now)
         owner, last, first = OwnerEnd(net, host), message(day), message(day + 1)

@@ -345,7 +345,7 @@ async def test_what_gave_way_at_the_host_is_told_once(monkeypatch: pytest.Monkey
 
 @pytest.mark.slow
 async def test_who_was_away_over_midnight_gets_what_came_before() -> None:
-    async with small_network() as net:
+    async with small_network(later=16) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         first = net.calendar.day(net.now)

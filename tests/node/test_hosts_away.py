@@ -56,7 +56,7 @@ async def test_what_waited_at_a_host_that_stays_away_is_told_once_when_it_can_co
 
 @pytest.mark.slow
 async def test_a_host_that_is_back_in_time_hands_over_and_nothing_is_told() -> None:
-    async with small_network(relays=6) as net:
+    async with small_network(relays=6, later=12) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         first = in_use(net, subscriber)
@@ -76,7 +76,7 @@ async def test_a_host_that_is_back_in_time_hands_over_and_nothing_is_told() -> N
 
 @pytest.mark.slow
 async def test_an_owner_that_comes_back_when_its_box_is_over_is_told_once() -> None:
-    async with small_network() as net:
+    async with small_network(later=16) as net:
         subscriber = net.clients[0]
         await subscribed(subscriber)
         over = kept_until(net, subscriber, in_use(net, subscriber))

@@ -14,6 +14,8 @@ from hushcast_protocol.base.keeping_rule import KeepingRule
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.keeper_frames import AskKeptMessages
 
+EVENING = 16  # epochs later than other networks begin: it is midnight after five and a half
+
 
 def origins(net: CutNetwork, day: int, trunk: bytes) -> list[Node]:
     """The relays of a trunk's shard."""
@@ -43,7 +45,7 @@ async def kept_at_its_own(net: CutNetwork, one: Message) -> list[Node]:
 
 @pytest.mark.slow
 async def test_each_shard_keeps_its_own_over_a_midnight_and_a_restart() -> None:
-    async with cut_network(clients=1, keeping=KeepingRule(6)) as net:
+    async with cut_network(clients=1, keeping=KeepingRule(6), later=EVENING) as net:
         assert net.is_cut(net.today)
         await until(lambda: all(relay.daemon.overlay.shards.own(net.today) for relay in net.relays), 60)
         kept: list[tuple[Message, list[Node]]] = []
@@ -83,7 +85,7 @@ async def test_whoever_has_a_relay_look_into_many_shards_does_not_take_its_own_l
 
 @pytest.mark.slow
 async def test_a_day_that_is_whole_after_one_that_was_cut_has_keepers_again() -> None:
-    async with cut_network(clients=1, keeping=KeepingRule(6)) as net:
+    async with cut_network(clients=1, keeping=KeepingRule(6), later=EVENING) as net:
         assert net.is_cut(net.today)
         for relay in net.relays[6:]:
             await relay.stop()
@@ -101,7 +103,7 @@ async def test_a_day_that_is_whole_after_one_that_was_cut_has_keepers_again() ->
 @pytest.mark.slow
 async def test_on_a_cut_day_a_host_asks_keepers_whatever_shard_it_is_in_also_for_days_before() -> None:
     """A host that stays is in another shard than its trunks as often as not."""
-    async with cut_network(clients=1, keeping=KeepingRule(6)) as net:
+    async with cut_network(clients=1, keeping=KeepingRule(6), later=EVENING) as net:
         await net.sleep_until(net.midnight() + 1.5 * EPOCH_SECONDS)
         assert net.is_cut(net.today)
         one = message(net.today)

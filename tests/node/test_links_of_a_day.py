@@ -50,7 +50,7 @@ def only_of(net: CutNetwork, node: Node, day: int) -> set[Hop]:
 
 
 async def test_none_is_there_before_the_last_epoch_and_all_are_when_the_day_begins() -> None:
-    async with cut_network(clients=1, epoch=EPOCH) as net:
+    async with cut_network(clients=1, epoch=EPOCH, later=14) as net:
         (subscriber,) = net.clients
         await subscriber.listen()
         tomorrow, midnight = net.today + 1, net.midnight()

@@ -70,7 +70,7 @@ async def test_top_relays_that_pass_nothing_on_hold_up_nobody(monkeypatch: pytes
 
 
 async def test_tomorrow_holds_up_nobody() -> None:
-    async with small_network(clients=1) as net:
+    async with small_network(clients=1, later=14) as net:
         midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)
         await net.sleep_until(midnight - LATEST_RENEWAL * DAY_SECONDS + EPOCH_SECONDS)
         with trio.move_on_after(ANSWERED_WITHIN) as too_long:

@@ -59,7 +59,7 @@ async def assert_each_once(ears: dict[Node, Ear], sent: list[bytes]) -> None:
 
 
 async def test_subscribers_are_in_different_shards_and_each_gets_each_message_once_on_both_days() -> None:
-    async with cut_network(clients=READERS + 1) as net:
+    async with cut_network(clients=READERS + 1, later=16) as net:
         topic, first = wide_topic(net, days=2), net.today
         ears, publisher = await listening(net, topic)
         by_copy: dict[int, set[bytes]] = {}
