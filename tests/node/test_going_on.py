@@ -184,7 +184,7 @@ async def test_the_network_goes_on_without_who_lags_and_who_lags_says_so(
 
 async def test_a_cut_network_goes_on_without_who_lags(monkeypatch: pytest.MonkeyPatch) -> None:
     mix_releases(monkeypatch)
-    async with cut_network(11) as net:
+    async with cut_network(11, later=EVENING) as net:
         assert net.is_cut(net.today)
         await goes_on_without(net, net.relays[0])
         assert net.is_cut(net.today)
