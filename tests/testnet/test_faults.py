@@ -20,7 +20,7 @@ SMALL = Scenario(nodes=30, subscribers=3, publications=40)
 @pytest.mark.usefixtures("late_on_a_day")
 def test_small_networks_lose_nothing_to_relays_that_die_or_come_and_go() -> None:
     for faults, minutes in ((Faults(kill=0.1), None), (Faults(churn=0.03), 30)):
-        result = simulate(Scenario(30, 3, 40, faults=faults, minutes=minutes, origins=2))
+        result = simulate(Scenario(20, 3, 40, faults=faults, minutes=minutes, origins=2))
         assert result.lost_with_receipt == 0
         assert result.duplicates == 0
         assert result.receipts >= 38  # a publisher may be killed before it has heard from a relay

@@ -19,7 +19,7 @@ from hushcast_testnet.compare.experiments import ExperimentPlan, ExperimentPoint
 from hushcast_testnet.compare.modelled_network import NetworkScene
 from hushcast_testnet.compare.tor_work import measured
 
-SMALL = settings(12, (3, 12), (1, 4), 1)
+SMALL = settings(8, (2, 8), (1, 3), 1)
 
 
 class Pressed(Exception):
@@ -32,7 +32,7 @@ def test_a_comparison_measures_all_systems_and_goes_on_where_it_was_interrupted(
 
     def interrupt(text: str) -> None:
         said.append(text)
-        if text == "network 2 of 5 (central, hardened, seed 1): 12 participants subscribe":
+        if text == "network 2 of 5 (central, hardened, seed 1): 8 participants subscribe":
             raise Pressed
 
     with pytest.RaisesGroup(Pressed, flatten_subgroups=True, allow_unwrapped=True):
@@ -41,10 +41,10 @@ def test_a_comparison_measures_all_systems_and_goes_on_where_it_was_interrupted(
     del said[:]
     found = compare(SMALL, tmp_path, said.append)
     assert said[0] == "network 2 of 5 (central, hardened, seed 1): starting"
-    assert not any(text.endswith("hardened, seed 1): 3 participants subscribe") for text in said[:6])
+    assert not any(text.endswith("hardened, seed 1): 2 participants subscribe") for text in said[:6])
     assert json.loads((tmp_path / "compare.json").read_text()) == found
     for profile in ("paper", "hardened"):
-        for figure, numbers in (("figure3", [3, 12]), ("figure4", [3, 12]), ("figure5", [1, 4])):
+        for figure, numbers in (("figure3", [2, 8]), ("figure4", [2, 8]), ("figure5", [1, 3])):
             for system in ("central", "tree", "brokers"):
                 points = found[profile][figure][system]
                 assert [x for x, _ in points] == numbers
@@ -61,7 +61,7 @@ def test_a_comparison_measures_all_systems_and_goes_on_where_it_was_interrupted(
     assert compare(SMALL, tmp_path, said.append) == found
     assert said == []
     with pytest.raises(UsageError, match="other settings"):
-        compare(settings(12, (4, 12), (1, 4), 1), tmp_path, said.append)
+        compare(settings(8, (3, 8), (1, 3), 1), tmp_path, said.append)
 
 
 def test_a_wave_of_which_half_was_written_is_in_the_figures_once(
