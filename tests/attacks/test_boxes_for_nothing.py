@@ -60,7 +60,7 @@ async def test_a_place_for_a_box_is_kept_by_leases_and_by_nothing_else(
 
 @pytest.mark.slow
 async def test_the_link_of_a_box_that_is_forgotten_ends() -> None:
-    async with small_network(relays=2, clients=0) as net:
+    async with small_network(relays=2, clients=0, later=16) as net:
         host = net.relays[0]
         day = net.calendar.day(net.now)
         owner = OwnerEnd(net, host)

@@ -134,7 +134,7 @@ async def test_short_rosters_for_long_take_hold_slowly_and_heal_by_themselves() 
 
 async def test_a_tree_broken_before_is_drawn_anew_for_the_next_day() -> None:
     """As a daemon of before finds its trees that were all put under one relay."""
-    async with small_network(relays=RELAYS, clients=1) as net:
+    async with small_network(relays=RELAYS, clients=1, later=14) as net:
         mole = net.relays[5]
         await net.clients[0].listen()
         route = net.clients[0].route()
