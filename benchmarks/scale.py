@@ -29,7 +29,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic
 from hushcast_runtime.logs import configure_logs
 from hushcast_runtime.transports.memory import CallAt
-from hushcast_testnet.simulations.clock_calls import sleep_by_calls
+from hushcast_testnet.simulations.clock_calls import ClockCalls
 from hushcast_testnet.simulations.told_relays import told_relays
 
 ARRIVE_WITHIN = 600.0  # virtual seconds
@@ -164,16 +164,8 @@ def main() -> None:
     gc.set_threshold(100_000, 50, 1000)
     clock = trio.testing.MockClock(autojump_threshold=0)
     size = asked.shard_size or sys.maxsize
-    with sleep_by_calls(clock) as calls:
-        found = trio.run(
-            _measure,
-            asked.daemons,
-            size,
-            asked.subscriptions,
-            asked.messages,
-            calls.call_at,
-            clock=clock,
-        )
+    call_at = ClockCalls(clock).call_at
+    found = trio.run(_measure, asked.daemons, size, asked.subscriptions, asked.messages, call_at, clock=clock)
     print(json.dumps(found))
 
 
