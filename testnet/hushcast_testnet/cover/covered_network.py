@@ -136,9 +136,11 @@ class CoveredNetwork:
         if third.block is not None:
             daemon.rounds.note_listed(listed_numbers(third.block))
         daemon.rounds.end_round(self.round - 1, is_handed_in=True, is_line_there=True)
-        for planned in daemon.rounds.plan(self.round):
+        is_passed = daemon.queue.begins <= self.round
+        for planned in daemon.rounds.plan(self.round, is_passed):
             letter = seal_letter(self.rules, daemon.relays, planned.due, planned.key, self._draw)
-            daemon.rounds.note_sent(planned, letter.receipt)
+            if is_passed:
+                daemon.rounds.note_sent(planned, letter.receipt)
             self._hand_in(daemon, letter.sealed, planned.key is not None)
 
     def _hand_in(self, daemon: CoveredDaemon, sealed: bytes, is_message: bool) -> None:
