@@ -15,7 +15,7 @@ from benchmarks.cover.apartness import Apartness, RoundKinds, RoundMeasures, apa
 from benchmarks.cover.socks_watch import Piece
 from hushcast_protocol.cover.letters import LETTER
 
-SETTLED = 5  # rounds of a block that do not count: messages of before have their receipts by their end
+SETTLED = 12  # rounds of a block that do not count: what waits for a round of its topic has gone by their end
 BLOCKS = 4  # of each daemon: it publishes, and does not, in turns; another begins with the other
 
 
