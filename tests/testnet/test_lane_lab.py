@@ -21,7 +21,7 @@ def test_items_come_down_and_the_line_is_the_same_in_each_round() -> None:
     network = LanedNetwork(3, 2)
     bodies = [b"item %d" % number for number in range(3)]
     for body, box in zip(bodies, network.daemons[0].boxes, strict=True):
-        box.put(body, network.round)
+        box.put(body, (len(body),), network.round)
     network.play_round()
     network.play_round(frozenset({network.daemons[0].errands[0].lane}))
     assert [daemon.heard for daemon in network.daemons] == [set(bodies), set(), set()]
