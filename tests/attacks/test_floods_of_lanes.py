@@ -12,7 +12,9 @@ import msgspec
 import pytest
 from lane_owner import LaneOwner
 from lettered_network import desks_of, lettered_network
+from owner_end import BODY, message
 from small_network import small_network
+from steps import one_step
 from test_floods_of_letters import is_ended
 
 from hushcast_overlay.relay.boxes import box_lanes
@@ -20,10 +22,12 @@ from hushcast_overlay.relay.cover import lane_desk, parcel_errands
 from hushcast_overlay.relay.cover import porter as porters
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.cover.cover_frames import CoverBill, CoverBills, CoverGiven, CoverHanded, LanesBill
+from hushcast_protocol.cover.lane_box import LaneBox
 from hushcast_protocol.cover.lane_papers import LANE_PAPER
 from hushcast_protocol.cover.lane_seals import HOST_BLOCK, second_block
 from hushcast_protocol.cover.receipt_list import BLOCK
 from hushcast_protocol.overlay.letter_errands import GiveErrand
+from hushcast_runtime.storage.spool import SpooledMessage
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +79,25 @@ async def test_a_host_does_for_a_box_what_its_owner_signed_and_has_a_bound(
         with pytest.raises(Refusal, match="day"):  # one that was overtaken
             await desk.hold(asked, False)
         assert len(desk) == 4
+
+
+async def test_a_message_for_all_boxes_takes_no_long_step_and_what_gave_way_is_let_go_of() -> None:
+    async with lettered_network() as net:
+        owner = LaneOwner(net)
+        desk, day = owner.host_desk(0), net.calendar.day(net.now)
+        for number in range(box_lanes.MAX_BOX_LANES):
+            desk._lanes[number.to_bytes(32, "big")] = desk._made(owner.errands[0], LaneBox(owner.rules))
+        large = message(day, size=255 * 1024 + BODY)
+        with one_step():
+            for number, box in enumerate(desk._lanes):
+                desk._came(box, SpooledMessage(b"place %d" % number, large, len(large.body)))
+        assert {len(lane.box) for lane in desk._lanes.values()} == {1}
+        box, lane = next(iter(desk._lanes.items()))
+        small = message(day)
+        with one_step():
+            for number in range(10_000):  # of which none waits in the spool
+                desk._came(box, SpooledMessage(b"%d" % number, small, len(small.body)))
+        assert len(lane.box) <= lane.most < 256
 
 
 async def test_a_second_takes_bills_and_blocks_of_a_bound_and_of_whom_they_are(
