@@ -169,3 +169,29 @@ async def test_records_of_lanes_are_judged_as_when_they_came_and_what_is_damaged
             await until(lambda node=node: role_of(node).desks, what="they have parts")  # type: ignore[misc]
             assert set_aside(node.store) == kinds
         assert len(owner.host_desk(0)) == 0
+
+
+async def test_what_waits_in_a_box_before_it_has_a_lane_is_said_in_it_and_kept_for_two_weeks() -> None:
+    async with lettered_network() as net:
+        owner = LaneOwner(net)
+        host, box = owner.hosts[0], owner.seeds[0].public()
+        top = next(node for node in net.relays if node not in owner.hosts)
+        end = OwnerEnd(net, host, owner.seeds[0], acknowledges=False)
+        await end.attach()
+        await end.hold(top)
+        await leads_to(net, top, host)
+        day = net.calendar.day(net.now)
+        await drop(net, top, message(day))
+        await until(lambda: len(end.heard) == 1, 10)
+        await end.detach()
+        assert host.daemon.overlay.relay is not None
+        boxes = host.daemon.overlay.relay.boxes
+        assert not boxes.keeps(box, day - 13)
+        await owner.host_desk(0).hold(owner.asked(0), True)
+        assert boxes.keeps(box, day - 13)
+        assert not boxes.keeps(box, day - 15)
+        ((place, _),) = owner.host_desk(0)._lanes[box].box.said(owner.now)
+        assert await boxes.lanes.read(place) == end.heard[0]
+        await end.attach()
+        await trio.sleep(10)
+        assert len(end.heard) == 1, "what waits is not pushed any more"
