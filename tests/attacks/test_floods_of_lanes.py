@@ -20,6 +20,8 @@ from test_floods_of_letters import is_ended
 from hushcast_overlay.relay.boxes import box_lanes
 from hushcast_overlay.relay.cover import lane_desk, parcel_errands
 from hushcast_overlay.relay.cover import porter as porters
+from hushcast_protocol.base.cover_terms import QUARTER
+from hushcast_protocol.base.crypto.proof_of_work import FIRST_DIFFICULTY
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.cover.cover_frames import CoverBill, CoverBills, CoverGiven, CoverHanded, LanesBill
 from hushcast_protocol.cover.lane_box import LaneBox
@@ -27,6 +29,7 @@ from hushcast_protocol.cover.lane_papers import LANE_PAPER
 from hushcast_protocol.cover.lane_seals import HOST_BLOCK, second_block
 from hushcast_protocol.cover.receipt_list import BLOCK
 from hushcast_protocol.overlay.letter_errands import GiveErrand
+from hushcast_protocol.overlay.parcels import price
 from hushcast_runtime.storage.spool import SpooledMessage
 
 pytestmark = pytest.mark.slow
@@ -61,23 +64,25 @@ async def test_a_host_does_for_a_box_what_its_owner_signed_and_has_a_bound(
         elsewhere.errands[0] = replace(elsewhere.errands[0], second=owner.chain.third)
         with pytest.raises(Refusal, match="list"):
             await desk.hold(elsewhere.asked(0), True)
+        with pytest.raises(Refusal, match="quota"):  # a lane costs, whatever a relay asks for else
+            await desk.hold(asked, False)
+        assert price(asked, 0) == FIRST_DIFFICULTY + QUARTER.bit_length()
         assert len(desk) == 0
-        await desk.hold(asked, False)
+        await desk.hold(asked, True)
         twin = others(owner)
         twin.errands[0] = owner.errands[0]
         with pytest.raises(Refusal, match="lane"):  # a second would be given two blocks a round
             await desk.hold(twin.asked(0), True)
-        await desk.hold(others(owner).asked(0), False)
-        with pytest.raises(Refusal, match="quota"):  # half of the room, without a stamp
-            await desk.hold(others(owner).asked(0), False)
-        for _ in range(2):
+        for _ in range(3):
             await desk.hold(others(owner).asked(0), True)
+        assert owner.hosts[0].daemon.overlay.relay is not None
+        assert owner.hosts[0].daemon.overlay.relay.cover.fullness() == 1.0, "it asks for more from half on"
         with pytest.raises(Refusal, match="quota"):
             await desk.hold(others(owner).asked(0), True)
         owner.errands[0] = owner.until(0, owner.errands[0].until + 1)
-        await desk.hold(owner.asked(0), False)  # one that follows takes no room of its own
+        await desk.hold(owner.asked(0), True)  # one that follows takes no room of its own
         with pytest.raises(Refusal, match="day"):  # one that was overtaken
-            await desk.hold(asked, False)
+            await desk.hold(asked, True)
         assert len(desk) == 4
 
 

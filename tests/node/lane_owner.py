@@ -11,6 +11,7 @@ from small_network import Node, SmallNetwork
 
 from hushcast_overlay.relay.cover.host_desk import HostDesk
 from hushcast_protocol.base.cover_terms import QUARTER
+from hushcast_protocol.base.crypto.proof_of_work import mint
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.wire import decoder
@@ -25,7 +26,7 @@ from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.lane_holds import LaneHold, lane_hold
 from hushcast_protocol.overlay.letter_errands import GiveErrand, errand_body
-from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
+from hushcast_protocol.overlay.parcels import Parcel, instructed, price, seal_parcel
 
 _message = decoder(Message, "message", 1 << 20)
 
@@ -78,7 +79,9 @@ class LaneOwner(LetterDaemon):
         """The same, sealed for the host."""
         host = self.roster.relays[self.hosts[lane].id]
         epoch = self.net.calendar.epoch(self.net.now)
-        parcel = Parcel(self.net.net.id, host.id, epoch, asked, 0, (), self.draw(16))
+        bits = price(asked, 0)
+        stamp = mint(host.id, epoch, instructed(asked), bits, self.draw) if bits else None
+        parcel = Parcel(self.net.net.id, host.id, epoch, asked, 0, (), self.draw(16), stamp)
         return seal_parcel(parcel, host.parcel_key, self.draw)
 
     def ask(self, lane: int, tops: tuple[Node, ...] = (), with_errand: bool = True) -> None:

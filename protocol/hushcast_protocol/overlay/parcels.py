@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.base.crypto.hashes import Domain, digest
-from hushcast_protocol.base.crypto.proof_of_work import NEEDED_FROM, ProofOfWork, inside
+from hushcast_protocol.base.crypto.proof_of_work import FIRST_DIFFICULTY, NEEDED_FROM, ProofOfWork, inside
 from hushcast_protocol.base.crypto.sealed_box import open_box, seal_box
 from hushcast_protocol.base.crypto.secrets import ParcelKey, Randomness
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
@@ -56,11 +56,13 @@ def instructed(instruction: Instruction | LaneHold | None) -> bytes:
 def price(instruction: Instruction | LaneHold | None, difficulty: int) -> int:
     """Return the bits of the stamp for an instruction at a relay that advertises a difficulty (bits).
 
-    Whatever it says, the digest of its parcel takes room.
+    Whatever it says, the digest of its parcel takes room. A lane, for a quarter, costs from the first on.
     """
     worth = 1
     if isinstance(instruction, LaneHold):
         worth = instruction.worth
+        if instruction.errand is not None:
+            difficulty = max(difficulty, FIRST_DIFFICULTY)
     elif isinstance(instruction, Install):
         worth = units(len(instruction.elements))
     return inside(difficulty, worth)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import msgspec
 
-from hushcast_protocol.base.crypto.proof_of_work import NEEDED_FROM
 from hushcast_protocol.base.errors import DecodeError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, encode
@@ -71,7 +70,11 @@ class BoxLanes:
             raise DecodeError("more lanes are kept than a host has")
         self._errands[sized(key, _BOX)] = _decode(value)
 
-    def check(self, box: bytes, errand: BoxErrand, paid: bool) -> None:
+    def fullness(self) -> float:
+        """Return the share (0 to 1) of the room for lanes that is taken."""
+        return len(self._errands) / MAX_BOX_LANES
+
+    def check(self, box: bytes, errand: BoxErrand) -> None:
         """Make sure that a box may have an errand: raise `Refusal` "quota" where there are too many.
 
         "day" where it ends before the one that the box has: it was overtaken on its way.
@@ -79,7 +82,7 @@ class BoxLanes:
         if (known := self._errands.get(box)) is not None:
             if errand.until < known.until:
                 raise Refusal("day")
-        elif len(self._errands) >= MAX_BOX_LANES * (1.0 if paid else NEEDED_FROM):
+        elif len(self._errands) >= MAX_BOX_LANES:
             raise Refusal("quota")
 
     def get(self, box: bytes) -> BoxErrand | None:

@@ -118,8 +118,9 @@ class CoverRole:
         return self._means.covers.rules() is not None
 
     def fullness(self) -> float:
-        """Return the share (0 to 1) of the places that are taken."""
-        return 0.0 if self.desks is None else self.desks.porter.fullness()
+        """Return the share (0 to 1) that is taken of the places, or of the lanes of boxes: the larger one."""
+        lanes = self._means.lanes.fullness()
+        return lanes if self.desks is None else max(lanes, self.desks.porter.fullness())
 
     async def run(self) -> None:
         """Have a part in cover while the rules have it, anew where they change, until cancelled."""

@@ -108,10 +108,10 @@ class HostDesk:
         way = errand.second, errand.lane
         if any((one.errand.second, one.errand.lane) == way for box, one in self._other(asked.box)):
             raise Refusal("lane")  # its second would be given two blocks a round
-        if not paid and self._means.shards.least_price(self._means.relay):
+        if not paid:
             raise Refusal("quota")  # a lease that is free lasts a day, and a lane a quarter
         before, kept = lanes.get(asked.box), BoxErrand(errand.until, sealed)
-        lanes.check(asked.box, kept, paid)
+        lanes.check(asked.box, kept)
         lanes.keep(asked.box, kept)  # at once: what comes from now on is for the lane
         known = self._lanes.get(asked.box)
         box: LaneBox[bytes] = LaneBox(self._rules) if known is None else known.box

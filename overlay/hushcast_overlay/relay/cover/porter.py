@@ -50,6 +50,7 @@ class Porter:
         self._env = means.context.env
         self._store = means.context.store
         self._counters = means.context.counters
+        self._showing = trio.Lock()
         self._handed: Counter[RelayId] = Counter()  # blocks of each second since the last round
         self.places = Places(rules, means.identity, means.context)
 
@@ -181,6 +182,10 @@ class Porter:
 
         Letters do not wait for their stamps. What did not go is shown in the next round.
         """
+        async with self._showing:  # a stamp may take longer than a round
+            await self._show_due(now)
+
+    async def _show_due(self, now: int) -> None:
         frames: dict[RelayId, list[BetweenCover]] = {}
         showing: dict[RelayId, list[PorterPlace]] = {}
         for place in self.places:
