@@ -31,6 +31,7 @@ class CoverWorld:
     def __init__(self) -> None:
         self.now = 1e9
         self.quarter, self.epoch = 3, 100
+        self.keys: dict[bytes, ParcelKey] = {}
         drawn = simulated_environment("chains")
         self.env = replace(drawn, now=lambda: self.now)
         self.store = MemoryStore()
@@ -39,8 +40,8 @@ class CoverWorld:
         self.roster: Any = self._roster({one.id: one for one in relays})
 
     def _relay(self, name: bytes, env: Environment) -> Relay:
-        key = ParcelKey.draw(env.randomness).public()
-        return Relay(name, parse_address("127.0.0.1:9"), key, 0)
+        key = self.keys[name] = ParcelKey.draw(env.randomness)
+        return Relay(name, parse_address("127.0.0.1:9"), key.public(), 0)
 
     def _roster(self, relays: dict[bytes, Relay]) -> Roster:
         terms, draw = CoverTerms(20, 4, 0), CoverDraw(self.quarter, 0, bytes([self.quarter]) * 32)

@@ -16,7 +16,13 @@ from hushcast_overlay.relay.cover.places import Places
 from hushcast_overlay.relay.cover.porter import Porter
 from hushcast_overlay.relay.cover.waybill_desk import WaybillDesk
 from hushcast_protocol.cover import cover_chain, loss_judge, porter_queue
-from hushcast_protocol.cover.cover_frames import BLOCKS_A_ROUND, CoverBlocks, CoverPlaced
+from hushcast_protocol.cover.cover_frames import (
+    BLOCKS_A_ROUND,
+    CoverBills,
+    CoverBlocks,
+    CoverLetters,
+    CoverPlaced,
+)
 from hushcast_protocol.cover.receipt_list import BLOCK
 
 DAY = 24 * EPOCH  # seconds
@@ -38,7 +44,7 @@ async def test_a_daemon_waits_for_a_porter_that_is_away_or_lies_and_goes_no_othe
     monkeypatch.setattr(loss_judge, "ALARM", 1e9)  # it stays, whatever it loses
 
     async def answered(porter: Any, place: Any, channel: Any, frame: Any) -> None:
-        if not said:
+        if not said or isinstance(frame, CoverBills):
             await answer(porter, place, channel, frame)
         elif said == "too much":
             blocks = (bytes(BLOCK),) * BLOCKS_A_ROUND
@@ -189,7 +195,8 @@ async def test_a_porter_that_is_away_in_drawn_rounds_is_left(monkeypatch: pytest
         porter = net.relay(before.porter)
 
         async def answered(own: Any, place: Any, channel: Any, frame: Any) -> None:
-            if own is desks_of(porter).porter and frame.round % 3 == 0:
+            is_its = own is desks_of(porter).porter and isinstance(frame, CoverLetters)
+            if is_its and frame.round % 3 == 0:
                 await channel.aclose()
             else:
                 await answer(own, place, channel, frame)

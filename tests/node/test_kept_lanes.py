@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cover_world import CoverWorld
 
 from hushcast_overlay.routes.cover.kept_chain import KeptChain
 from hushcast_overlay.routes.cover.kept_lanes import KeptLanes
 from hushcast_protocol.cover.cover_frames import CoverBlocks
-from hushcast_protocol.cover.lane_box import LaneBox
+from hushcast_protocol.cover.lane_box import lane_filled
 from hushcast_protocol.cover.lane_seals import host_block, second_block
+from hushcast_protocol.cover.lane_second import LaneSecond
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_protocol.overlay.host_list import GONE_AFTER
 from hushcast_runtime.storage.store import Change
@@ -66,13 +69,29 @@ async def test_a_quarter_changes_seconds_names_and_keys_and_a_host_that_is_gone_
     assert changed == [True, False, False]
 
 
+async def test_another_porter_has_bills_that_seconds_take_in_place_of_those_before() -> None:
+    world = CoverWorld()
+    chain, lanes = await begun(world)
+    before, held = lanes.lanes[0], chain.held.chain
+    rules = network_cover(world.roster).rules
+    now = before.until - 10
+    key = world.keys[before.second]
+    second = LaneSecond(rules, before.second, key, now)
+    assert second.show(before.bill, now, held.porter)
+    chain.held.chain = replace(held, porter=world.env.randomness(32))
+    await follows(world, chain, lanes)
+    after = (await world.lanes()).lanes[0]
+    assert (after.name, after.keys, after.until) == (before.name, before.keys, before.until)
+    assert second.show(after.bill, now, chain.held.chain.porter)
+    await follows(world, chain, lanes)
+    assert lanes.lanes[0].bill == after.bill
+
+
 async def test_blocks_of_the_round_before_open_and_all_else_brings_nothing() -> None:
     world = CoverWorld()
     _, lanes = await begun(world)
-    box = LaneBox(network_cover(world.roster).rules)
-    box.put(b"item", 10)
     keys = lanes.lanes[2].keys
-    block = second_block(keys.second, 10, host_block(keys.host, 10, box.fill(10)))
+    block = second_block(keys.second, 10, host_block(keys.host, 10, lane_filled([b"item"])))
     noise = world.env.randomness(len(block))
     assert lanes.opened(CoverBlocks(11, 11, (noise, noise, block, noise))) == [[], [], [b"item"]]
     assert [lanes.silent_for(number) for number in range(3)] == [None, None, 0]

@@ -234,10 +234,10 @@ class LetterRounds:
         """Return those that wait for a letter in the order in which they get one.
 
         What goes anew is behind what never went, and among its like behind what was under way before it: if
-        lists are late, the oldest would else have all letters again and again.
+        lists are late, the oldest would else have all letters again and again. Errands are behind messages.
         """
         waiting = [one for one in self._messages if one.number is None and one.is_held == is_held]
-        return sorted(waiting, key=lambda one: one.waits_until)
+        return sorted(waiting, key=lambda one: (one.is_errand, one.waits_until))
 
     def _held_until(self, now: int) -> int:
         """Draw a round within a day in which not too many held letters are due."""

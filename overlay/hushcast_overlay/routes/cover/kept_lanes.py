@@ -38,7 +38,7 @@ _KIND = RecordKind(
     StateOwner.OVERLAY_DAEMON,
     holds="the three lanes of a daemon under cover: of each the box, its host and since when no roster lists "
     "that, the second, name, keys and bill, until when they hold, whether the host was told, and of which "
-    "round a block was opened last; in which round one was drawn last",
+    "round a block was opened last; in which round one was drawn last, and for which porter bills are",
     lifetime="until others are drawn",
     bound="one",
 )
@@ -57,6 +57,7 @@ class _StoredLane(msgspec.Struct, frozen=True, array_like=True):
     until: Counter
     is_told: bool
     heard: Counter
+    longer: Counter
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -66,6 +67,7 @@ class _StoredLane(msgspec.Struct, frozen=True, array_like=True):
 class _StoredLanes(msgspec.Struct, frozen=True, array_like=True):
     quarter: Counter
     drawn: Counter
+    porter: RelayId
     lanes: tuple[_StoredLane, ...]
 
 
@@ -89,6 +91,8 @@ class Lane:
     """Whether a letter brought the host its errand."""
     heard: int = 0
     """The last round of which a block was opened; 0: none was."""
+    longer: int = 0
+    """Rounds for which the bill holds longer: one for each porter that was left."""
 
     @property
     def errand(self) -> LaneErrand:
@@ -111,6 +115,7 @@ class KeptLanes:
         self._store = context.store
         self._counters = context.counters
         self._quarter = 0
+        self._porter: RelayId = b""  # to whom bills were made for
         self._drawn_in = 0  # the last round in which one was drawn
         self._taken = 0  # the last round whose blocks came, in this life of the daemon
         self.lanes: list[Lane] = []
@@ -135,10 +140,11 @@ class KeptLanes:
                 lane.until,
                 lane.is_told,
                 lane.heard,
+                lane.longer,
             )
             for lane in one.lanes
         ]
-        self._quarter, self._drawn_in = one.quarter, one.drawn
+        self._quarter, self._drawn_in, self._porter = one.quarter, one.drawn, one.porter
 
     @property
     def bills(self) -> tuple[tuple[RelayId, bytes], ...]:
@@ -158,12 +164,14 @@ class KeptLanes:
             self._drawn(cover, roster, second, host, before[number] if before else None)
             for number, (second, host) in enumerate(zip(seconds, hosts, strict=True))
         ]
+        if before and self._porter != chain.porter:
+            lanes = [self._billed_anew(cover, roster, lane) for lane in lanes]
         is_new = [one.name for one in lanes] != [one.name for one in before]
         if lanes == before or (is_new and before and now - self._drawn_in <= _KEPT_DAYS * self._day):
             return False
         if is_new:
             self._quarter, self._drawn_in = cover.quarter, now
-        self.lanes = lanes
+        self.lanes, self._porter = lanes, chain.porter
         await self._store.write(self._record())
         return is_new
 
@@ -207,6 +215,16 @@ class KeptLanes:
         errand = LaneErrand(second, name, keys.host, until)
         bill = LaneBill.drawn(rules, roster.relays[second], errand, keys.second, host.relay, draw)
         return Lane(box, host, second, name, keys, bill.sealed, until)
+
+    def _billed_anew(self, cover: NetworkCover, roster: Roster, lane: Lane) -> Lane:
+        """Return a lane with a bill for another porter: the second takes it, as it holds for longer.
+
+        The host hears nothing of it.
+        """
+        rules, second, longer = cover.rules, roster.relays[lane.second], lane.longer + 1
+        errand, draw = replace(lane.errand, until=lane.until + longer), self._env.randomness
+        bill = LaneBill.drawn(rules, second, errand, lane.keys.second, lane.host.relay, draw)
+        return replace(lane, bill=bill.sealed, longer=longer)
 
     def note_told(self, name: bytes) -> None:
         """Take notice that a letter brought a host its errand; on disk with the next commit."""
@@ -263,7 +281,9 @@ class KeptLanes:
                 lane.until,
                 lane.is_told,
                 lane.heard,
+                lane.longer,
             )
             for lane in self.lanes
         ]
-        return Change(_KIND, _RECORD, encode(_StoredLanes(self._quarter, self._drawn_in, tuple(stored))))
+        held = _StoredLanes(self._quarter, self._drawn_in, self._porter, tuple(stored))
+        return Change(_KIND, _RECORD, encode(held))
