@@ -12,7 +12,7 @@ SMALL = ("lab", "cover", "--users", "100", "--relays", "60", "--width", "4", "--
 async def test_it_prints_each_figure_beside_its_bar() -> None:
     outcome = await hushcast(*SMALL, "--json")
     figures = {one["figure"]: one for one in json.loads(outcome.stdout)["figures"]}
-    assert len(figures) == 65
+    assert len(figures) == 67
     controls = [one["holds"] for name, one in figures.items() if name.startswith("control: ")]
     assert len(controls) == 18
     assert figures["lines: busy and idle told apart (AUC)"]["value"] == 0.5

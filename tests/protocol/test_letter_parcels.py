@@ -80,6 +80,8 @@ def test_a_tree_of_five_hundred_relays_takes_as_many_letters_as_pages_say() -> N
     made = installation(500, HARDENED.depth)
     parcels, instructions = cut(made)
     assert Counter(relay for parcel in parcels for relay in parcel.told) == Counter(list(made.tree.parents))
+    for number in range(0, len(parcels) - 3, 3):
+        assert len({one.top for one in parcels[number : number + 3]}) == 3
     dear = roster(500, 4)
     sizes = [len(one.sealed(instructions, dear, EPOCH, stream())) for one in parcels]
     assert max(sizes) <= PARCEL_ROOM

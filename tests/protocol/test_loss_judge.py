@@ -205,3 +205,39 @@ def test_an_honest_porter_that_is_away_for_most_of_a_day_is_no_alarm_once_in_a_m
     for chain.now in range(NOW, NOW + 120):
         chain.judge.note_missed(chain.now)
     assert not chain.play(DAY, lambda _: True).is_alarmed
+
+
+@pytest.mark.parametrize(("away", "is_alarmed"), [(0.2, False), (1.0, True)])
+def test_errands_count_where_all_of_a_round_are_lost_and_a_relay_that_is_away_does_not(
+    away: float, is_alarmed: bool
+) -> None:
+    """Three of a round are for several relays; one that goes anew, or is alone in its round, says nothing."""
+    chance, chain = random.Random(1), Chain()
+    rounds = LetterRounds(RULES, chance.randbytes)
+    rounds.judge = chain.judge
+    for now in range(NOW, NOW + 7 * DAY):
+        if now % DAY == 0:
+            for letter in range(66):
+                rounds.publish(b"%d %d" % (now, letter), now, False, topic="reads", is_errand=True)
+        for letter in rounds.plan(now):
+            number = chance.randbytes(NUMBER)
+            rounds.note_sent(letter, LetterReceipt(number, is_loop=False))
+            if chance.random() >= away:
+                rounds.note_listed({number})
+        rounds.end_round(now, is_handed_in=True, is_line_there=True)
+    assert chain.judge.is_alarmed is is_alarmed
+
+
+def test_a_relay_that_is_away_for_a_day_and_is_told_again_and_again_is_no_loss() -> None:
+    chain, chance = Chain(), random.Random(1)
+    rounds = LetterRounds(RULES, chance.randbytes)
+    rounds.judge = chain.judge
+    for letter in range(9):
+        rounds.publish(b"%d" % letter, NOW, False, is_errand=True)
+    for now in range(NOW, NOW + DAY):
+        for letter in rounds.plan(now):
+            rounds.note_sent(letter, LetterReceipt(chance.randbytes(NUMBER), is_loop=False))
+        rounds.end_round(now, is_handed_in=True, is_line_there=True)
+    record = chain.judge.record
+    assert not record.is_alarmed
+    assert record.lost <= 3, "first letters of three rounds"

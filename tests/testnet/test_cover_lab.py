@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hushcast_protocol.content.parts import MAX_PARTS
+from hushcast_protocol.cover.loss_judge import LossJudge
 from hushcast_protocol.cover.topic_rounds import TopicRounds
 from hushcast_testnet.cover.colluding_relays import (
     CollusionScene,
@@ -136,11 +139,17 @@ def test_letters_that_are_held_come_out_though_their_porter_is_left() -> None:
     assert losing_outcome(1000, 0.2, AuthorHabit(100, is_held=True), 12).named > 0.4
 
 
-def test_a_reader_is_seen_as_often_as_letters_set_its_tree_up() -> None:
-    tree = losing_outcome(1000, 0.2, AuthorHabit(1, 44), 12)
-    assert tree.named == 0
-    assert tree.heard > 8, "in a day"
-    assert losing_outcome(1000, 0.2, AuthorHabit(1, 44, seen=0.1), 12).heard < tree.heard / 2
+def test_a_reader_is_seen_as_often_as_letters_set_its_tree_up_and_its_judge_counts_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With all relays of the tree in league; else a porter that loses a fifth names two readers of five."""
+    tree = AuthorHabit(1, 66, is_errand=True)
+    judged = losing_outcome(1000, 0.2, tree, 12)
+    assert judged.named < 0.1
+    assert judged.heard > 12, "in less than a day"
+    assert losing_outcome(1000, 0.2, replace(tree, seen=0.1), 12).heard < judged.heard / 2
+    monkeypatch.setattr(LossJudge, "note_errand", lambda *_: None)
+    assert losing_outcome(1000, 0.2, tree, 12).named > 0.2
 
 
 @pytest.mark.slow

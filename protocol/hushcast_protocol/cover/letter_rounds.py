@@ -20,7 +20,7 @@ from hushcast_protocol.cover.cover_rules import (
     CoverRules,
 )
 from hushcast_protocol.cover.letter_contents import LOOP_EVERY, LetterReceipt
-from hushcast_protocol.cover.loss_judge import LossJudge, LossRecord
+from hushcast_protocol.cover.loss_judge import ERRANDS_A_ROUND, LossJudge, LossRecord
 from hushcast_protocol.cover.topic_rounds import TOPIC_EVERY, TopicRounds
 
 # Messages of one daemon that wait for a letter or a receipt: 1 MB. A day's letters are 576.
@@ -166,6 +166,9 @@ class LetterRounds:
             self._sent.append(receipt.number)
         for message in self._messages:
             if message.key == letter.key:
+                if message.is_errand and not message.waits_until:  # what goes anew is for who may be away
+                    self.judge.note_errand(receipt.number, letter.due)
+                    self._sent.append(receipt.number)
                 message.number, message.waits_until = receipt.number, letter.due + RECEIPT_ROUNDS
                 return message
         return None  # it is empty, or was taken back while its letter was sealed
@@ -186,11 +189,13 @@ class LetterRounds:
     def _note_missed(self, now: int) -> None:
         """Count a round that the porter did not have, by its own doing: it is no better than losing it.
 
-        As many loops as there would have been are drawn; whose topic had this round counts it as well.
+        As many loops as there would have been are drawn; whose topic had this round counts it as well, and so
+        do errands of which there are enough to judge by.
         """
         drawn = [below(self._randomness, LOOP_EVERY) for _ in range(AT_ONCE_A_ROUND)]
-        waiting = [one for one in self._in_turn(is_held=False) if not one.is_errand]
-        if 0 in drawn or any(self._topic_rounds.has(one.topic, now) for one in waiting):
+        due = [one for one in self._in_turn(is_held=False) if self._topic_rounds.has(one.topic, now)]
+        errands = [one for one in due if one.is_errand and not one.waits_until]
+        if 0 in drawn or len(errands) >= ERRANDS_A_ROUND or any(not one.is_errand for one in due):
             self.judge.note_missed(now)
 
     def note_listed(self, numbers: Collection[bytes]) -> list[bytes]:
@@ -218,6 +223,17 @@ class LetterRounds:
         held = self._in_turn(is_held=True)
         rounds = max((turn + 1 for turn, one in enumerate(held) if one.key in keys), default=0)
         return max(rounds, self._rounds_at_once(keys))
+
+    def rounds_for(self, topic: str, letters: int, behind: int) -> int:
+        """Return in how many rounds so many letters of a topic are handed in, none of them before `behind`.
+
+        They go three to a round of the topic; other topics' letters of the same rounds are left out.
+        """
+        first = max(self._planned + 1, self._begins)
+        while letters > 0:
+            letters -= AT_ONCE_A_ROUND * self._topic_rounds.has(topic, first + behind)
+            behind += 1
+        return behind
 
     def _rounds_at_once(self, keys: Collection[bytes]) -> int:
         first, rounds = max(self._planned + 1, self._begins), 0

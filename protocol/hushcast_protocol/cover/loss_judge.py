@@ -20,6 +20,7 @@ ALARM = 9.0  # nats; docs/decisions/0095-losses-are-judged-round-by-round.md has
 RESTART_ROUNDS = 2  # rounds that a second or third loses at a restart: three on one day are no alarm
 OUTAGE_ROUNDS = 6  # lost rounds on end, of those that are judged, that would be an alarm by themselves
 OUTAGE_EPOCHS = 6  # epochs that an outage may take; who loses everything is found after them
+ERRANDS_A_ROUND = 2  # of a round that counts: one that is lost alone is its relay's loss as likely as not
 FORGIVEN_DAYS = 30  # days of 24 epochs in which one outage counts as a restart
 
 _ROUND_LOST = math.log(LOST / ORDINARY)  # nats
@@ -52,6 +53,7 @@ class LossJudge:
         self._day_rounds = rules.rounds_in(1)
         self._forgiven_rounds = rules.rounds_in(FORGIVEN_DAYS)
         self._longest_outage = self._day_rounds * OUTAGE_EPOCHS // EPOCHS_A_DAY
+        self._errands: dict[int, dict[bytes, bool]] = {}  # whether each is listed, by the round it is due in
         self.record = record
         """What is to be on disk: who has a daemon start anew does not have it forget."""
 
@@ -63,6 +65,14 @@ class LossJudge:
     def note_sent(self, number: bytes, due: int) -> None:
         """Take notice of a letter that is to be listed, a loop or a message."""
         self.record.under_way[number] = due
+
+    def note_errand(self, number: bytes, due: int) -> None:
+        """Take notice of a letter that a relay beside the chain has to carry out before it is listed.
+
+        Several of one round count as one, which came if one of them did: all their relays are seldom away.
+        A round with one of them says nothing, nor do those of before a restart.
+        """
+        self._errands.setdefault(due, {})[number] = False
 
     def note_missed(self, now: int) -> None:
         """Take notice of a round in which a letter that is to be listed could not be handed in.
@@ -76,16 +86,21 @@ class LossJudge:
         """Take notice that letters were handed in by a line that may not have been there."""
         for number in numbers:
             self.record.under_way.pop(number, None)
+            for errands in self._errands.values():
+                errands.pop(number, None)
 
     def forget_before(self, oldest: int) -> None:
         """Take notice that lists of earlier rounds are kept no more: this daemon was away for days."""
         record = self.record
         record.under_way = {number: due for number, due in record.under_way.items() if due >= oldest}
+        self._errands = {due: errands for due, errands in self._errands.items() if due >= oldest}
 
     def note_listed(self, numbers: Collection[bytes]) -> None:
         """Take a third's list; what it brings too late takes nothing back."""
         for number in [one for one in self.record.under_way if one in numbers]:
             self._count(self.record.under_way.pop(number), came=True)
+        for errands in self._errands.values():
+            errands.update({number: True for number in errands if number in numbers})
 
     def end_round(self, now: int) -> None:
         """Judge what is overdue at the end of a round whose letters the porter could have.
@@ -95,6 +110,10 @@ class LossJudge:
         record = self.record
         for number in [one for one, due in record.under_way.items() if due + RECEIPT_ROUNDS < now]:
             self._count(record.under_way.pop(number), came=False)
+        for due in [due for due in self._errands if due + RECEIPT_ROUNDS < now]:
+            came = self._errands.pop(due).values()
+            if len(came) >= ERRANDS_A_ROUND:
+                self._count(due, came=any(came))
         for due in sorted(due for due in record.rounds if due + RECEIPT_ROUNDS < now):
             self._judge(due, *record.rounds.pop(due))
         record.outage = record.outage + 1 if record.lost else 0

@@ -6,6 +6,7 @@ those above is in a parcel of its own for the same relay above, which then has b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -79,8 +80,9 @@ def letters_of(relays: int, depth: int) -> int:
 def letter_parcels(
     tree: Tree, relays: Collection[RelayId], instructions: Mapping[RelayId, Instruction]
 ) -> list[LetterParcel]:
-    """Cut what is to be told to some relays of a tree into parcels that fit letters, the top ones first.
+    """Cut what is to be told to some relays of a tree into parcels that fit letters.
 
+    The first parcel of each relay comes before the second of any: those that go in one round are for several.
     Raises `Refusal` where one instruction alone does not fit.
     """
     waiting: dict[RelayId, list[_Piece]] = {}
@@ -99,7 +101,12 @@ def letter_parcels(
             parcels.append((relay, first))
         elif first.told and above is not None:
             waiting.setdefault(above, []).append(first)
-    return [LetterParcel(_shape(tree, relay, one.told), frozenset(one.told)) for relay, one in parcels[::-1]]
+    numbers: Counter[RelayId] = Counter()
+    in_turn: list[tuple[int, LetterParcel]] = []
+    for relay, one in parcels[::-1]:
+        numbers[relay] += 1
+        in_turn.append((numbers[relay], LetterParcel(_shape(tree, relay, one.told), frozenset(one.told))))
+    return [parcel for _, parcel in sorted(in_turn, key=lambda one: one[0])]
 
 
 def _packed(own: _Piece, below: Sequence[_Piece]) -> list[_Piece]:

@@ -26,9 +26,11 @@ _OF_A_HOST = 20  # lines that a host or second compares
 _WAITS = 25  # of each draw
 _LOST, _A_DAY = 0.2, 48  # share of blocks that a porter loses; items of a box
 # A subscription's letters a day, and share that relays get which are in league with a porter; and that of the
-# rounds which it loses. A tree over 500 relays takes 44, a host of a day that is cut one.
-_TREE, _ERRAND = AuthorHabit(1, 44), AuthorHabit(1)
+# rounds which it loses. A tree over 500 relays takes 66 (`letter_parcels.letters_of`), a host one.
+_TREE, _ERRAND = AuthorHabit(1, 66, is_errand=True), AuthorHabit(1, is_errand=True)
 _SET_UP = (
+    ("all relays of a tree", _TREE, 0.9),
+    ("all relays of a tree", _TREE, 0.4),
     ("all relays of a tree", _TREE, 0.2),
     ("all relays of a tree", _TREE, 0.1),
     ("all relays of a tree", _TREE, 0.04),

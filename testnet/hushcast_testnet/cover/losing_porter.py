@@ -48,6 +48,8 @@ class AuthorHabit:
     parts: int = 1
     """Letters of each."""
     is_held: bool = False
+    is_errand: bool = False
+    """Whether they are a reader's, who has relays told of its tree: the judge counts them otherwise."""
     seen: float = 1.0
     """Share of letters of which somebody in league hears that they came."""
 
@@ -132,7 +134,7 @@ class _Author:
             room = MAX_UNDER_COVER - len(self._rounds.messages)
             for part in range(min(room, self._habit.parts)):
                 key = b"%d %d" % (self._published, part)
-                self._rounds.publish(key, now, self._habit.is_held)
+                self._rounds.publish(key, now, self._habit.is_held, is_errand=self._habit.is_errand)
             self._published += 1
 
     def _hand_in(self, now: int) -> None:
