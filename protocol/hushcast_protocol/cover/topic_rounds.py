@@ -8,12 +8,27 @@ message was lost. Each topic has rounds of its own: common ones would show that 
 
 from __future__ import annotations
 
+import math
+
 from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.crypto.secrets import Randomness
+from hushcast_protocol.cover.cover_rules import AT_ONCE_A_ROUND
 
 TOPIC_EVERY = 4  # rounds to one of a topic's, in the mean; docs/decisions/0101-fewer-rounds-speak.md
 _KEY = 32  # bytes
 _DRAW = 16  # bytes
+
+
+def rounds_taken(letters: int, topics: int) -> int:
+    """Return in how many rounds so many letters of each of some topics go, as a rule.
+
+    They go three to a round that any of these topics has: the mean of how many rounds that takes, and two
+    standard deviations of how many pass until one topic has had enough of them.
+    """
+    share = 1 / TOPIC_EVERY
+    rounds = -(-letters // AT_ONCE_A_ROUND)
+    mean = rounds * topics / (1 - (1 - share) ** topics)
+    return math.ceil(mean + 2 * math.sqrt(rounds * (1 - share)) / share)
 
 
 class TopicRounds:

@@ -215,6 +215,7 @@ class CoverRounds:
             raise Refusal("the porter does not answer" if begins is None else "the porter puts letters off")
         self._messages.begin_at(self._chain.note_placed(begins, number, self._rules))
         self._billed = None
+        self._reader.routes.stir()  # now it is known when letters begin
         nursery.start_soon(self._link.listen, self._take)
 
     async def _hand_in(self, number: int, prepared: Prepared) -> None:

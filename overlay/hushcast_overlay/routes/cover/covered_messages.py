@@ -16,7 +16,7 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, encode
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.parts import parts_of
-from hushcast_protocol.cover.cover_rules import AT_ONCE_A_ROUND, RECEIPT_ROUNDS, CoverRules
+from hushcast_protocol.cover.cover_rules import RECEIPT_ROUNDS, CoverRules
 from hushcast_protocol.cover.letter_contents import NUMBER
 from hushcast_protocol.cover.letter_rounds import (
     MAX_UNDER_COVER,
@@ -25,7 +25,7 @@ from hushcast_protocol.cover.letter_rounds import (
     PlannedLetter,
 )
 from hushcast_protocol.cover.letters import SealedLetter
-from hushcast_protocol.cover.topic_rounds import TOPIC_EVERY
+from hushcast_protocol.cover.topic_rounds import rounds_taken
 from hushcast_protocol.overlay.letter_errands import DropErrand, errand_body
 from hushcast_runtime.carriers.cover import CoveredPublication
 from hushcast_runtime.context import Context
@@ -146,16 +146,20 @@ class CoveredMessages:
 
         Raises `Refusal` where there is no room for errands.
         """
-        if not self.has_room:
+        if not self.has_room():
             raise Refusal("too many letters wait")
         now = self._rules.round_at(self._env.now())
         self.rounds.publish(errand.key, now, is_held, self.last_due(day), topic, is_errand=True)
         self._errands[errand.key] = errand
 
-    @property
-    def has_room(self) -> bool:
-        """Whether another errand may wait: they leave half of the room to messages."""
-        return len(self._errands) < MAX_UNDER_COVER // 2 and len(self.rounds.messages) < MAX_UNDER_COVER
+    def has_room(self, held: int = 0, routes: int = 1) -> bool:
+        """Tell whether another errand may wait of one of some routes, which has so many.
+
+        They leave half of the room to messages, and routes leave each other equal shares of it.
+        """
+        most = MAX_UNDER_COVER // 2
+        is_full = len(self._errands) >= most or len(self.rounds.messages) >= MAX_UNDER_COVER
+        return not is_full and held < max(1, most // max(1, routes))
 
     def recall(self, errand: bytes) -> None:
         """Let the errand with this key go no more."""
@@ -208,10 +212,20 @@ class CoveredMessages:
         when = "in one of the next rounds" if number <= 1 else f"within {span(number * rules.round_seconds)}"
         return f"{first} it goes {when}, and its receipt comes up to {soon}"
 
-    def reads_outlook(self, keys: Collection[bytes], letters: int) -> str:
+    def letters_take(self, letters: int, topics: int) -> float:
+        """Return the seconds from now on in which a host's letter, and then others, are dealt with as a rule.
+
+        Each of some topics has as many.
+        """
+        rounds = rounds_taken(1, topics) + rounds_taken(letters, topics) + 2 * (RECEIPT_ROUNDS + 1)
+        begin = 0.0 if self.begins is None else self.begins * self._rules.round_seconds - self._env.now()
+        return max(0.0, begin) + rounds * self._rules.round_seconds
+
+    def reads_outlook(self, keys: Collection[bytes], letters: int, topic: str, day: int) -> str:
         """Say for people when messages come that a subscription wants.
 
-        `keys` are of its errands that wait, `letters` how many follow once a host has its receipt.
+        `keys` are of its errands that wait, `letters` how many of its topic follow once a host has its
+        receipt; they tell of trees of a `day`.
         """
         rules = self._rules
         lasts = span(_READ_ROUNDS * rules.round_seconds)
@@ -223,12 +237,15 @@ class CoveredMessages:
             return "under cover letters begin within a day; then relays are told"
         rounds = self.rounds.rounds_until(keys) + RECEIPT_ROUNDS + 1
         if letters:
-            rounds += -(-letters // AT_ONCE_A_ROUND) * TOPIC_EVERY + RECEIPT_ROUNDS + 1
-        begin = max(0.0, self.begins * rules.round_seconds - self._env.now())
-        within = span(begin + rounds * rules.round_seconds)
+            rounds = self.rounds.rounds_for(topic, letters, rounds) + RECEIPT_ROUNDS + 1
+        now = self._env.now()
+        seconds = max(0.0, self.begins * rules.round_seconds - now) + rounds * rules.round_seconds
+        then, opens = "then", self.calendar.day_start(day) - now
+        if opens > seconds:
+            then = f"{span(opens - seconds)} later, as the next day begins,"
         return (
-            f"under cover letters tell relays of it, within {within}; "
-            f"then messages come, up to {lasts} after they reached their host"
+            f"under cover letters tell relays of it, within {span(seconds)}; "
+            f"{then} messages come, up to {lasts} after they reached their host"
         )
 
     async def bodies(self, planned: Sequence[PlannedLetter], within: float) -> dict[bytes, bytes]:

@@ -141,14 +141,16 @@ class CoveredRoutes:
 
     def describe(self, held: CoveredRoute) -> dict[str, Any]:
         """Return how many relays were told of today's trees, and when messages come, for people."""
-        today = held.route.on(self._today)
-        nodes = min((planned.nodes for planned in today), default=0)
-        letters, keys = 0, set(held.under_way)
+        nodes = min((planned.nodes for planned in held.route.on(self._today)), default=0)
+        day = self._days_wanted(held.route)[0]
+        letters, keys = 0, {key for key, told in held.under_way.items() if told == day}
         if held.route.ready.is_set():
-            keys.clear()  # those are of tomorrow's trees, or of relays that bring more
-        elif not any(planned.key in held.parcels for planned in today):
-            letters = letters_of(self._letters.relays, self._profile.depth) * self._profile.trees
-        outlook = self._messages.reads_outlook(keys, letters)
+            keys.clear()  # those are of relays that bring more
+        elif not any(planned.key in held.parcels for planned in held.route.on(day)):
+            letters = self._letters_a_day
+        else:
+            letters = sum(len(held.parcels.get(planned.key, ())) for planned in held.route.on(day))
+        outlook = self._messages.reads_outlook(keys, letters, _topic(held), day)
         return {"nodes": nodes, "outlook": outlook + self._lanes.outlook(held.lane)}
 
     def stir(self) -> None:
@@ -193,7 +195,8 @@ class CoveredRoutes:
         """Have the trees of today, and from a drawn moment on those of tomorrow, planned and told."""
         route = held.route
         self._forget_lapsed(held)
-        if not self._lanes.lanes:
+        self._be_ready(route)
+        if not self._lanes.lanes or self._messages.begins is None:
             return
         lane = self._lanes.lanes[held.lane]
         route.end = RouteBox(lane.box, HostList((lane.host,)))
@@ -224,8 +227,10 @@ class CoveredRoutes:
                 return
             held.parcels[planned.key] = parcels
         waiting = held.parcels[planned.key]
-        while waiting and self._messages.has_room:
+        while waiting and self._messages.has_room(len(held.under_way), len(self._routes)):
             self._tell_by(held, planned, waiting.pop(0))
+        if waiting and not held.under_way:  # else it is looked at when one of these is over
+            raise Refusal("too many letters wait")
 
     def _hold(self, held: CoveredRoute, lane: Lane, planned: TreeInstallation) -> None:
         asked = planned.installation.hold(self._profile)
@@ -267,19 +272,38 @@ class CoveredRoutes:
         return self._calendar.day(self._env.now())
 
     def _days_wanted(self, route: OverlayRoute) -> list[int]:
+        """Return the days whose trees are told now: not this one's where its letters would come too late."""
         today, now = self._today, self._env.now()
-        return [today, today + 1] if self._renews_at(route, today) <= now else [today]
+        if self._renews_at(route, today) > now:
+            return [today]
+        is_late = now + self._letters_take > self._calendar.day_start(today + 1)
+        return [today + 1] if is_late and not route.on(today) else [today, today + 1]
 
     def _renews_at(self, route: OverlayRoute, day: int) -> float:
-        """Return when the day after is told: at a moment drawn, early enough for all of its letters."""
+        """Return when the day after is told: at a moment drawn, early enough for all of its letters.
+
+        Where these take a day it is the day's beginning, which is the same for all.
+        """
         if route.on(day + 1):
             return -math.inf
         drawn_on, moment = route.renews
         if drawn_on != day:
-            share = self._env.uniform(LATEST_RENEWAL, EARLIEST_RENEWAL)
-            moment = self._calendar.day_start(day + 1) - share * self._calendar.day_seconds
+            length = self._calendar.day_seconds
+            latest = min(1.0, max(LATEST_RENEWAL, self._letters_take / length))
+            earliest = min(1.0, latest + EARLIEST_RENEWAL - LATEST_RENEWAL)
+            moment = self._calendar.day_start(day + 1) - self._env.uniform(latest, earliest) * length
             route.renews = day, moment
         return moment
+
+    @property
+    def _letters_a_day(self) -> int:
+        """How many letters one subscription's trees take, about."""
+        return letters_of(self._letters.relays, self._profile.depth) * self._profile.trees
+
+    @property
+    def _letters_take(self) -> float:
+        """Seconds from now on in which a day's letters of all subscriptions are dealt with, as a rule."""
+        return self._messages.letters_take(self._letters_a_day, max(1, len(self._routes)))
 
     def _until_next_look(self, route: OverlayRoute) -> float:
         now, today = self._env.now(), self._today
