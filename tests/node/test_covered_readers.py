@@ -40,7 +40,8 @@ async def a_lane(reader: CoveredNode) -> None:
 async def test_a_reader_hears_over_restarts_a_days_turn_and_an_absence() -> None:
     async with covered_authors(2, reads=True) as (net, (reader, author)):
         ear = await reader.reading()
-        assert "letters tell relays of it, within 11 minutes" in told(reader)["outlook"]
+        assert "letters tell relays of it, within 11 minutes; then messages" in told(reader)["outlook"]
+        await until(lambda: told(reader)["nodes"] == 11, 11 * 60, "all were told within what was said")
         await a_lane(reader)
         assert told(reader)["ready"]
         await published(net, b"1")
@@ -70,6 +71,19 @@ async def test_a_reader_hears_over_restarts_a_days_turn_and_an_absence() -> None
             str(net.directory_entry(net.relay(reader.chain.porter))),
             *directories(net),
         }
+
+
+@pytest.mark.slow
+async def test_a_subscription_late_on_a_day_is_told_to_the_next_days_relays_alone() -> None:
+    async with covered_authors(1, reads=True, later=11) as (net, (reader,)):
+        await reader.reading()
+        assert "later, as the next day begins, messages come" in told(reader)["outlook"]
+        midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)
+        await net.sleep_until(midnight - 1)
+        assert told(reader)["nodes"] == 0
+        assert not told(reader)["ready"]
+        await until(lambda: told(reader)["ready"], ROUND, "the day began")
+        assert told(reader)["nodes"] == 11
 
 
 @pytest.mark.slow

@@ -26,7 +26,14 @@ from hushcast_protocol.cover.lane_box import (
     lane_filled,
     lane_items,
 )
-from hushcast_protocol.cover.lane_papers import LANE_NAME, LANE_PAPER, LaneBill, LaneErrand, bill_name
+from hushcast_protocol.cover.lane_papers import (
+    HELD_FOR,
+    LANE_NAME,
+    LANE_PAPER,
+    LaneBill,
+    LaneErrand,
+    bill_name,
+)
 from hushcast_protocol.cover.lane_pieces import (
     MAX_BODIES_IN_PIECES,
     MAX_PIECES,
@@ -189,7 +196,7 @@ def test_a_bill_is_followed_by_the_same_owners_alone() -> None:
 
 def test_bills_are_bounded_by_porter_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = second()
-    for until in (NOW - 1, NOW + RULES.rounds_in(QUARTER) + 1):
+    for until in (NOW - 1, NOW + RULES.rounds_in(HELD_FOR) + 1):
         with pytest.raises(Refusal, match="day"):
             desk.show(bill(until=until).sealed, NOW, PORTER.id)
     with pytest.raises(AuthenticationError):

@@ -9,7 +9,7 @@ from hushcast_protocol.base.cover_terms import LEAST_ROUND, LEAST_WIDTH, LONGEST
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import UsageError
 
-LETTERS_A_ROUND = 4  # of a daemon: a tree over 500 relays takes 44 letters, three trees 132 of a day's 576
+LETTERS_A_ROUND = 4  # of a daemon: a tree over 500 relays takes 66 of a day's 576 letters
 AT_ONCE_A_ROUND = 3  # of these; the others are held, whether or not there is anything in them
 PASSED_A_ROUND = 5  # letters that a porter passes for a daemon: one more than come, or its queue would grow
 # Held letters of a daemon that may be due in one round: what is over five at its porter is lost.

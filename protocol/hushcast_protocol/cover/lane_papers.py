@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 from functools import cached_property
 
+from hushcast_protocol.base.cover_terms import QUARTER
 from hushcast_protocol.base.crypto.hashes import DIGEST, LABEL, Domain, digest
 from hushcast_protocol.base.crypto.sealed_box import SEALED_BOX, open_box, seal_box
 from hushcast_protocol.base.crypto.secrets import ParcelKey, Randomness
@@ -21,6 +22,8 @@ from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.lane_seals import LaneKey
 
 LANE_NAME = LABEL  # random bytes
+# Days for which errands and bills hold at most: into the next quarter, until the lanes of that have begun.
+HELD_FOR = QUARTER + 2
 _PAPER = struct.Struct(f">{DIGEST}s32s{LANE_NAME}s32sQ")  # what binds it, a relay, the name, a key, a round
 LANE_PAPER = SEALED_BOX + _PAPER.size  # bytes of an errand or bill
 _ERRAND, _BILL = b"errand", b"bill"

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from hushcast_protocol.base.cover_terms import QUARTER
 from hushcast_protocol.base.crypto.secrets import ParcelKey, Randomness, sample
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refusal
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
-from hushcast_protocol.cover.lane_papers import LaneBill, bill_name
+from hushcast_protocol.cover.lane_papers import HELD_FOR, LaneBill, bill_name
 from hushcast_protocol.cover.lane_seals import HOST_BLOCK, second_block
 from hushcast_protocol.cover.lane_seconds import LANES
 from hushcast_protocol.cover.letter_second import MAX_WAYBILLS, MAX_WAYBILLS_OF_PORTER
@@ -66,7 +65,7 @@ class LaneSecond:
         """Take a bill from a porter; tell whether it is new, and so has its price.
 
         Raises `AuthenticationError` where it is not for this relay, and `Refusal`: "day" where it holds no
-        more, or for longer than a quarter; "quota" where there are too many, of all porters or of this one;
+        more, or for longer than `HELD_FOR`; "quota" where there are too many, of all porters or of this one;
         "lane" where its name is taken. A bill of the same key that holds for longer follows the one before,
         also from another porter: its daemon has gone there.
         """
@@ -77,7 +76,7 @@ class LaneSecond:
             self._lanes[name].last = now
             return False
         bill = LaneBill.opened(self._rules, self._relay, self._key, sealed)
-        if not now <= bill.until <= now + self._rules.rounds_in(QUARTER):
+        if not now <= bill.until <= now + self._rules.rounds_in(HELD_FOR):
             raise Refusal("day")
         before = self._by_host.get((bill.host, bill.lane))
         if before is not None and (before.bill.key != bill.key or before.bill.until >= bill.until):

@@ -147,11 +147,13 @@ class LetterRounds:
         dues = [(now, False)] * AT_ONCE_A_ROUND
         dues += [(self._held_until(now), True) for _ in range(LETTERS_A_ROUND - AT_ONCE_A_ROUND)]
         planned: list[PlannedLetter] = []
+        topics = {one.topic for one in self._messages}
+        have = {topic for topic in topics if self._topic_rounds.has(topic, now)}
         for due, is_held in dues:
             fitting = (
                 PlannedLetter(due, one.key, one.is_errand)
                 for one in self._in_turn(is_held)
-                if (is_held or self._topic_rounds.has(one.topic, now))
+                if (is_held or one.topic in have)
                 and (one.last_due is None or due <= one.last_due)
                 and all(one.key != other.key for other in planned)
             )

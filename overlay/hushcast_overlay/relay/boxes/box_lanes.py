@@ -25,7 +25,7 @@ _LANE = RecordKind(
     "box-lane",
     StateOwner.RELAY,
     holds="errands of boxes whose owners have cover: the second, the lane and its key, sealed as they came",
-    lifetime="until the errand's last round, within a quarter, or the owner is done with the box",
+    lifetime="until the errand's last round, within 93 days, or the owner is done with the box",
     bound=f"{MAX_BOX_LANES}",
 )
 _BOX = 32  # bytes of its key

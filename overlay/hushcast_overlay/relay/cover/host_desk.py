@@ -8,14 +8,13 @@ import trio
 
 from hushcast_overlay.relay.boxes.box_lanes import BoxErrand
 from hushcast_overlay.relay.cover.cover_means import CoverMeans
-from hushcast_protocol.base.cover_terms import QUARTER
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.cover.cover_frames import CoverGiven
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.lane_box import LaneBox, lane_filled
-from hushcast_protocol.cover.lane_papers import LaneErrand
+from hushcast_protocol.cover.lane_papers import HELD_FOR, LaneErrand
 from hushcast_protocol.cover.lane_pieces import lane_pieces, piece_sizes
 from hushcast_protocol.cover.lane_seals import host_block
 from hushcast_protocol.overlay.frame_directions import BetweenCover
@@ -88,7 +87,7 @@ class HostDesk:
 
         Raises a `PeerError` where no owner asks so, `Refusal` as boxes and their lanes do: "list", too, where
         the errand names no second of the list, "lane" where another box has its way, "day" where it is for
-        longer than a quarter, or is over.
+        longer than `HELD_FOR`, or is over.
         """
         check_lane_hold(self._rules.network, self._means.relay, asked)
         if asked.errand is None:
@@ -101,7 +100,7 @@ class HostDesk:
 
     async def _begin(self, asked: LaneHold, sealed: bytes, paid: bool) -> None:
         errand, lanes = self._opened(sealed), self._means.lanes
-        if not self._now <= errand.until <= self._now + self._rules.rounds_in(QUARTER):
+        if not self._now <= errand.until <= self._now + self._rules.rounds_in(HELD_FOR):
             raise Refusal("day")
         if not self._means.covers.is_second(errand.second):
             raise Refusal("list")  # a stranger would have blocks go to whomever he likes

@@ -34,7 +34,7 @@ _BILL = RecordKind(
     "cover-bill",
     StateOwner.RELAY,
     holds="bills of lanes that porters have shown it as a second, sealed as they came, and by which porter",
-    lifetime="until its last round, within a quarter, or nobody has shown it for two days",
+    lifetime="until its last round, within 93 days, or nobody has shown it for two days",
     bound=f"{MAX_BILLS:,}, 2.6 MB",
 )
 

@@ -22,7 +22,7 @@ from hushcast_protocol.cover.cover_chain import CoverChain
 from hushcast_protocol.cover.cover_frames import CoverBlocks
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.lane_box import lane_items
-from hushcast_protocol.cover.lane_papers import LANE_NAME, LANE_PAPER, LaneBill, LaneErrand
+from hushcast_protocol.cover.lane_papers import HELD_FOR, LANE_NAME, LANE_PAPER, LaneBill, LaneErrand
 from hushcast_protocol.cover.lane_seals import LaneKey, LaneKeys
 from hushcast_protocol.cover.lane_seconds import LANES, LaneSeconds
 from hushcast_protocol.cover.network_cover import NetworkCover
@@ -101,8 +101,12 @@ class Lane:
 
 
 def _until(rules: CoverRules, quarter: int) -> int:
-    """Return the last round of a quarter: alike for all, so it does not tell when a lane was drawn."""
-    return rules.round_at((quarter + 1) * QUARTER * EPOCHS_A_DAY * rules.epoch_seconds) - 1
+    """Return until when lanes of a quarter hold: alike for all, so it does not tell when one was drawn.
+
+    That is two days into the next, as long as lanes stay that were drawn at the quarter's end.
+    """
+    end = quarter * QUARTER + HELD_FOR
+    return rules.round_at(end * EPOCHS_A_DAY * rules.epoch_seconds) - 1
 
 
 class KeptLanes:
