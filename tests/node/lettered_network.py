@@ -31,6 +31,7 @@ from hushcast_protocol.cover.letter_rounds import LetterRounds
 from hushcast_protocol.cover.letters import LetterRelays, seal_letter
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_protocol.cover.receipt_list import listed_numbers
+from hushcast_protocol.cover.topic_rounds import TopicRounds
 from hushcast_protocol.cover.waybills import Waybill
 from hushcast_protocol.overlay.letter_errands import DropErrand, errand_body
 from hushcast_runtime.transports.base import TransportError
@@ -73,6 +74,13 @@ def desks_of(node: Node) -> CoverDesks:
     return desks
 
 
+class _AllRounds(TopicRounds):
+    """Rounds of a topic that are all rounds: here relays are tried, and letters have a few rounds."""
+
+    def has(self, topic: str, number: int) -> bool:
+        return True
+
+
 class LetterDaemon:
     """A daemon with cover: it hands four letters in each round, and hears lists."""
 
@@ -88,7 +96,7 @@ class LetterDaemon:
         porter, second, third = ways
         waybill = Waybill.drawn(self.rules, second, third.id, self.draw)
         self.relays = LetterRelays(porter, second, third, waybill)
-        self.letters = LetterRounds(self.rules, self.draw)
+        self.letters = self._rounds()
         self.place = self.draw(32)
         self.placed: CoverPlaced | None = None
         self.blocks: list[CoverBlocks] = []
@@ -96,6 +104,11 @@ class LetterDaemon:
         """Told once on each link, if there are any."""
         self.said = -1
         self._scope = trio.CancelScope()
+
+    def _rounds(self) -> LetterRounds:
+        made = LetterRounds(self.rules, self.draw)
+        made._topic_rounds = _AllRounds(self.draw)
+        return made
 
     @property
     def now(self) -> int:
@@ -135,7 +148,7 @@ class LetterDaemon:
         assert self.placed is not None
         assert self.placed.refused is None
         await self.net.sleep_until(self.rules.end_of(self.placed.begins))
-        self.letters = LetterRounds(self.rules, self.draw)  # loops of letters that were thrown away are none
+        self.letters = self._rounds()  # loops of letters that were thrown away are none
 
     async def begun_on_a_new_day(self) -> None:
         """Have begun, and wait for a day: a message is dropped on its own."""
