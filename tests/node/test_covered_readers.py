@@ -80,6 +80,7 @@ async def test_a_subscription_late_on_a_day_is_told_to_the_next_days_relays_alon
         assert "later, as the next day begins, messages come" in told(reader)["outlook"]
         midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)
         await net.sleep_until(midnight - 1)
+        assert "under cover, as the next day begins in 1 second, messages" in told(reader)["outlook"]
         assert told(reader)["nodes"] == 0
         assert not told(reader)["ready"]
         await until(lambda: told(reader)["ready"], ROUND, "the day began")

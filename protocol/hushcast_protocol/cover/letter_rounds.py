@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cache, partial
+from itertools import islice
 
 from hushcast_protocol.base.crypto.secrets import Randomness, below, sample
 from hushcast_protocol.base.errors import Refusal
@@ -241,9 +243,9 @@ class LetterRounds:
         first, rounds = max(self._planned + 1, self._begins), 0
         waiting = self._in_turn(is_held=False)
         while any(one.key in keys for one in waiting):
-            topics = {one.topic for one in waiting}
-            due = {topic for topic in topics if self._topic_rounds.has(topic, first + rounds)}
-            gone = [one.key for one in waiting if one.topic in due][:AT_ONCE_A_ROUND]
+            # Topics behind the three that go are not looked at: 255 of them take 20 ms.
+            has = cache(partial(self._topic_rounds.has, number=first + rounds))
+            gone = set(islice((one.key for one in waiting if has(one.topic)), AT_ONCE_A_ROUND))
             waiting = [one for one in waiting if one.key not in gone]
             rounds += 1
         return rounds

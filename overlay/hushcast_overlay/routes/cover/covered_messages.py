@@ -229,8 +229,11 @@ class CoveredMessages:
         """
         rules = self._rules
         lasts = span(_READ_ROUNDS * rules.round_seconds)
+        now = self._env.now()
+        opens = self.calendar.day_start(day) - now
         if not keys and not letters:
-            return f"under cover messages come up to {lasts} after they reached their host"
+            begin = f", as the next day begins in {span(opens)}," if opens > 0 else ""
+            return f"under cover{begin} messages come up to {lasts} after they reached their host"
         if self.problem is not None:
             return f"under cover, and nothing arrives now: {self.problem}"
         if self.begins is None:
@@ -238,11 +241,8 @@ class CoveredMessages:
         rounds = self.rounds.rounds_until(keys) + RECEIPT_ROUNDS + 1
         if letters:
             rounds = self.rounds.rounds_for(topic, letters, rounds) + RECEIPT_ROUNDS + 1
-        now = self._env.now()
         seconds = max(0.0, self.begins * rules.round_seconds - now) + rounds * rules.round_seconds
-        then, opens = "then", self.calendar.day_start(day) - now
-        if opens > seconds:
-            then = f"{span(opens - seconds)} later, as the next day begins,"
+        then = f"{span(opens - seconds)} later, as the next day begins," if opens > seconds else "then"
         return (
             f"under cover letters tell relays of it, within {span(seconds)}; "
             f"{then} messages come, up to {lasts} after they reached their host"
