@@ -13,8 +13,7 @@ from owner_end import OwnerEnd, drop, leads_to, message
 from small_network import EPOCH_SECONDS, Node, SmallNetwork, until
 
 from hushcast_overlay.relay.keepers.inquiries import AGAIN_AFTER, FIRST, LAST
-from hushcast_overlay.routes.left_trunks import DAYS_AHEAD
-from hushcast_protocol.base.keeping_rule import NOTHING_KEPT
+from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT, NOTHING_KEPT
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.keeper_frames import AskKept
 from hushcast_protocol.overlay.profile import Root
@@ -27,7 +26,7 @@ async def seeking(net: SmallNetwork, subscriber: Node) -> Node:
     """Subscribe; return the host, once it has the trunks of the days to come."""
     await subscribed(subscriber)
     host = in_use(net, subscriber)
-    until_day = net.calendar.day(net.now) + DAYS_AHEAD
+    until_day = net.calendar.day(net.now) + MAX_DAYS_KEPT
     await until(lambda: box_of(subscriber).at[host.id].sought == until_day, 120, "trunks are left")
     return host
 

@@ -193,7 +193,9 @@ class KeptChain:
             chain = replace(drawn, porter_since=0.0)
         else:
             chain = held.chain.with_lists(cover.lists, cover.quarter, now, loss, draw)
-            chain = chain.with_porter(roster.relays, self._away_since, now, loss, draw)
+            # No second: it may be that of a lane, and know its host and its daemon.
+            able = roster.relays.keys() - cover.lists.seconds
+            chain = chain.with_porter(able or roster.relays, self._away_since, now, loss, draw)
             if chain == held.chain:
                 return False
             self._counters.add("cover_chains_changed")
