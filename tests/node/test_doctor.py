@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import trio
-from small_network import EPOCH_SECONDS, Node, SmallNetwork, small_network, until
+from small_network import BEGIN, EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
 from hushcast.control_messages import Finding
 from hushcast_node.doctor import NodeDoctor
@@ -107,6 +107,7 @@ async def test_before_anything_is_up(tmp_path: Path) -> None:
 class _NoNetwork(SmallNetwork):
     def __init__(self) -> None:
         self.seed, self.epoch, self.skews, self.look_every = 1, EPOCH_SECONDS, {}, math.inf
+        self._begin = BEGIN
 
 
 @pytest.mark.parametrize(
