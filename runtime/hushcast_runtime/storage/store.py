@@ -26,9 +26,7 @@ FAILURES = (sqlite3.Error, UnicodeDecodeError)
 """A damaged schema is quoted in SQLite's message, which then may be no text."""
 
 T = TypeVar("T")
-
 _WAY_OUT = "restore a backup with `hushcast admin restore`"
-
 SOON = 0.2  # seconds that a change waits for others before it is committed alone
 MAX_COMMIT = 8 * 1024 * 1024  # bytes after which further changes are left to the next commit; some 0.2 s
 MAX_WRITE_AHEAD = 16 * 1024 * 1024  # bytes that the write-ahead log keeps on disk when it is not used
@@ -43,8 +41,7 @@ _TABLE = (
 
 _PUT = "INSERT OR REPLACE INTO records VALUES "
 _DELETE = "DELETE FROM records WHERE kind = ? AND key IN "
-# Records of one statement: after each its thread waits for its turn, which a busy loop lets it have late.
-_ROWS = 32
+_ROWS = 32  # records of one statement: after each its thread waits for its turn, which a busy loop delays
 
 
 class StoreError(HushcastError):
