@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextvars import copy_context
 
 import trio
 
@@ -97,8 +98,10 @@ class MemoryListener:
         """Run `handler` for every stream, each in a task of its own."""
         async with trio.open_nursery() as nursery:
 
+            context = copy_context()  # of this daemon: who opens a stream is another one
+
             def begin(stream: MemoryStream) -> None:
-                nursery.start_soon(_handle, handler, stream)
+                context.run(nursery.start_soon, _handle, handler, stream)
 
             self._begin = begin
             while self._accepted:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextvars import Context, copy_context
 
 import trio
 
@@ -19,12 +20,12 @@ class _NextTurn:
     """The calls of one run of trio."""
 
     def __init__(self) -> None:
-        self._calls: deque[Callable[[], None]] = deque()
+        self._calls: deque[tuple[Context, Callable[[], None]]] = deque()
         self._resting: trio.lowlevel.Task | None = None
         trio.lowlevel.spawn_system_task(self._run)
 
     def call(self, function: Callable[[], None]) -> None:
-        self._calls.append(function)
+        self._calls.append((copy_context(), function))  # as a task would have it
         if self._resting is not None:
             trio.lowlevel.reschedule(self._resting)
             self._resting = None
@@ -32,8 +33,9 @@ class _NextTurn:
     async def _run(self) -> None:
         while True:
             for _ in range(min(CALLS_AT_ONCE, len(self._calls))):
+                context, function = self._calls.popleft()
                 try:
-                    self._calls.popleft()()
+                    context.run(function)
                 except Exception:
                     log.exception("what was to be written met an error of this program")
             if self._calls:
