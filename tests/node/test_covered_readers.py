@@ -75,7 +75,7 @@ async def test_a_reader_hears_over_restarts_a_days_turn_and_an_absence() -> None
 
 @pytest.mark.slow
 async def test_a_subscription_late_on_a_day_is_told_to_the_next_days_relays_alone() -> None:
-    async with covered_authors(1, reads=True, later=11) as (net, (reader,)):
+    async with covered_authors(1, reads=True, later=9) as (net, (reader,)):
         await reader.reading()
         assert "later, as the next day begins, messages come" in told(reader)["outlook"]
         midnight = net.calendar.day_start(net.calendar.day(net.now) + 1)
