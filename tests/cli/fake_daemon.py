@@ -100,9 +100,13 @@ class FakeDaemon:
         self._member = self.network.join()
         self._keys: dict[bytes, tuple[Topic, TopicKey]] = {}
         self._scope = trio.CancelScope()
+        self._over = trio.Event()
+        self._over.set()
 
     async def start(self, nursery: trio.Nursery, ready: bool = True) -> None:
-        """Serve from now on; only `status` while not `ready`."""
+        """Serve from now on, once what was stopped has closed its socket; only `status` while not `ready`."""
+        await self._over.wait()
+        self._over = trio.Event()
         self._scope = trio.CancelScope()
         await nursery.start(self._run, ready)
 
@@ -157,15 +161,19 @@ class FakeDaemon:
         return key
 
     async def _run(self, ready: bool, task_status: trio.TaskStatus[None]) -> None:
-        with self._scope:
-            async with trio.open_nursery() as nursery:
-                context = Context(self.env, self.store, Counters(COUNTERS), NoTracer(), nursery.start_soon)
-                self.service = self._local(context)
-                await self.service.load()
-                server = ControlServer(self.socket, self.status, self.examine, context.counters)
-                if ready:
-                    server.open(self.service)
-                await server.run(task_status=task_status)
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    spawn = nursery.start_soon
+                    context = Context(self.env, self.store, Counters(COUNTERS), NoTracer(), spawn)
+                    self.service = self._local(context)
+                    await self.service.load()
+                    server = ControlServer(self.socket, self.status, self.examine, context.counters)
+                    if ready:
+                        server.open(self.service)
+                    await server.run(task_status=task_status)
+        finally:
+            self._over.set()
 
     def _local(self, context: Context) -> WatchedService:
         carrier = FakeCarrier(self.network, self._member, context.env, context.spawn)
