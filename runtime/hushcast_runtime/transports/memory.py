@@ -97,7 +97,6 @@ class MemoryListener:
     async def serve(self, handler: StreamHandler) -> None:
         """Run `handler` for every stream, each in a task of its own."""
         async with trio.open_nursery() as nursery:
-
             context = copy_context()  # of this daemon: who opens a stream is another one
 
             def begin(stream: MemoryStream) -> None:
