@@ -18,7 +18,7 @@ from steps import Steps
 from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import MAX_BODY
 from hushcast_protocol.overlay import box_shares
-from hushcast_protocol.overlay.box_frames import Hold
+from hushcast_protocol.overlay.box_frames import Hold, box_lease
 from hushcast_protocol.overlay.box_shares import MAX_ALL_BOXES, MAX_BOXES
 from hushcast_protocol.overlay.elements import element
 from hushcast_protocol.overlay.frames import Ack, Forward
@@ -39,7 +39,8 @@ async def test_a_message_for_many_full_boxes_takes_no_long_step() -> None:
         keys = [os.urandom(32) for _ in range(BOXES)]
         elements = (element(net.profile, trunk, host.id, hostile.id),)
         for key in keys:
-            await boxes.hold(key, Hold(1, os.urandom(16), day, elements, (), None), paid=False)
+            hold = Hold(1, os.urandom(16), day, elements, (), None)
+            await boxes.hold(key, box_lease(key, hold), paid=False)
         for _ in range(MAX_ALL_BOXES // (BOXES * BODY) + 1):
             one = message(day, trunk)
             boxes.take(spool.put([HopMessage(box_hop(key), one) for key in keys]))

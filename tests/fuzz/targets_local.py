@@ -263,7 +263,7 @@ def _scan(data: bytes) -> None:
         made.append(Change(script.choose(kinds), key, value))
     memory.write_soon(*made)
     disk._commit(made)
-    with mock.patch.object(trio.lowlevel, "checkpoint", _pass_by):
+    with mock.patch.multiple(trio.lowlevel, checkpoint=_pass_by, checkpoint_if_cancelled=_pass_by):
         for change in made:
             for prefix in (b"", change.key, change.key[:1]):
                 for after, limit in ((None, -1), (change.key, 3), (change.key[:1], 0)):
