@@ -139,7 +139,7 @@ async def test_a_porter_that_passes_more_than_a_round_has_loses_its_link() -> No
         desk.take(CoverPassed(now, name, five(daemon, now)), porter)
         with pytest.raises(DecodeError):
             desk.take(CoverPassed(now, name, five(daemon, now)), porter)
-        assert len(desk._kept) == 1
+        assert len(desk._waybills._kept) == 1
 
 
 async def test_letters_that_a_porter_passes_again_go_no_further() -> None:

@@ -150,7 +150,7 @@ async def test_records_of_lanes_are_judged_as_when_they_came_and_what_is_damaged
             await node.restart()
             await until(lambda node=node: role_of(node).desks, what="they have parts")  # type: ignore[misc]
         assert len(owner.host_desk(0)) == 1
-        assert desks_of(second).lanes._kept == {owner.shown[0].name}
+        assert desks_of(second).lanes._bills._kept == {owner.shown[0].name}
         (place,) = desks_of(owner.porter).porter.places
         assert place.lanes is not None
         assert place.lanes.names == tuple(bill.name for bill in owner.shown)

@@ -55,14 +55,14 @@ class LetterSecond:
         self._came: Counter[bytes] = Counter()  # letters of each waybill since the last round
         self._batch: LetterBatch[tuple[RelayId, MarkedLetter]] = LetterBatch(first)
 
-    def show(self, sealed: bytes, now: int, porter: RelayId) -> Waybill | None:
-        """Take a waybill from a porter, and return it; `None` where it was shown before, which is as well.
+    def show(self, sealed: bytes, now: int, porter: RelayId) -> bool:
+        """Take a waybill from a porter; tell whether it is new, and so has its price.
 
         Raises `AuthenticationError` where it is not for this relay, and `Refusal`: "list" where it names no
         third of the list, "quota" where there are too many, of all porters or of this one.
         """
         if waybill_name(sealed) in self._shown:
-            return None
+            return False
         if len(self._shown) >= MAX_WAYBILLS or self._of_porter[porter] >= MAX_WAYBILLS_OF_PORTER:
             raise Refusal("quota")
         waybill = Waybill.opened(self._rules, self._relay, self._key, sealed)
@@ -70,7 +70,7 @@ class LetterSecond:
             raise Refusal("list")
         self._shown[waybill.name] = _Shown(waybill, porter, now)
         self._of_porter[porter] += 1
-        return waybill
+        return True
 
     def is_shown(self, name: bytes, porter: RelayId) -> bool:
         """Tell whether a porter has shown a waybill of this name."""

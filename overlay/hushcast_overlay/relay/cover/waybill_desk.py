@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Annotated
 
-import msgspec
 import trio
 
 from hushcast_overlay.relay.cover.cover_means import CoverMeans
 from hushcast_overlay.relay.cover.lane_desk import LaneDesk
-from hushcast_protocol.base.crypto.hashes import LABEL
-from hushcast_protocol.base.crypto.proof_of_work import ProofOfWorkCheck, inside
+from hushcast_overlay.relay.cover.shown_papers import PaperForm, ShownPapers
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.wire import RelayId, encode
+from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_frames import (
     MARKED_AT_ONCE,
     CoverList,
@@ -24,7 +21,6 @@ from hushcast_protocol.cover.cover_frames import (
     CoverPassed,
     CoverWaybill,
     MarkedContent,
-    placed_in,
 )
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letter_second import (
@@ -36,12 +32,9 @@ from hushcast_protocol.cover.letter_second import (
 from hushcast_protocol.cover.receipt_list import BLOCK
 from hushcast_protocol.cover.waybills import WAYBILL, waybill_name
 from hushcast_protocol.overlay.frame_directions import BetweenCover
-from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
 
 _SEALED_AT_ONCE = 256  # lists of 4 KiB that one step seals, some 5 ms
 _LISTS_WAITING = 2  # of one third; one comes a round, now and then a little late
-_READ_AT_ONCE = 64  # waybills that one step of a start opens, some 10 ms
 # Waybills of one porter in a round: each once, and again after a restart. Those that do not open cost, too.
 _SHOWN_A_ROUND = 2 * MAX_WAYBILLS_OF_PORTER
 
@@ -52,14 +45,6 @@ _WAYBILL = RecordKind(
     lifetime="until no letter has named it for a day",
     bound=f"{MAX_WAYBILLS:,}, 800 KB",
 )
-
-
-class _KeptWaybill(msgspec.Struct, frozen=True, array_like=True):
-    porter: RelayId
-    sealed: Annotated[bytes, msgspec.Meta(min_length=WAYBILL, max_length=WAYBILL)]
-
-
-_decode = record_reader(_KeptWaybill, "waybill")
 
 
 class _ThirdsOfLists:
@@ -80,13 +65,11 @@ class WaybillDesk:
         self._means = means
         self._lanes = lanes
         self._env = means.context.env
-        self._store = means.context.store
         self._counters = means.context.counters
-        self._stamps = ProofOfWorkCheck(means.relay)
         key, first = means.identity.parcel_key, self._now + 1
         self._machine = LetterSecond(rules, means.relay, key, _ThirdsOfLists(means), first)
-        self._kept: set[bytes] = set()  # names of the waybills on disk
-        self._shows: Counter[RelayId] = Counter()  # of each porter since the last round
+        form = PaperForm(_WAYBILL, WAYBILL, waybill_name, "letters_refused")
+        self._waybills = ShownPapers(form, self._machine, rules, means)
         self._passed: dict[bytes, int] = {}  # the round whose letters came last, by waybill
         self._listed: dict[RelayId, int] = {}  # the last round whose list came, by third
         self._lists: dict[RelayId, deque[bytes]] = {}  # that are not handed down yet, by third
@@ -97,44 +80,11 @@ class WaybillDesk:
 
     async def load(self) -> None:
         """Read back waybills, judged as when they came."""
-        await restore(self._store, _WAYBILL, self._take_up, at_once=_READ_AT_ONCE)
-
-    def _take_up(self, key: bytes, value: bytes) -> None:
-        kept = _decode(value)
-        if waybill_name(kept.sealed) != sized(key, LABEL):
-            raise DecodeError("a waybill is kept under another's name")
-        try:
-            self._machine.show(kept.sealed, self._now, kept.porter)
-        except Refusal:  # its third has left the list: its daemon finds so, and draws another pair
-            self._store.write_soon(Change(_WAYBILL, key, None))
-        else:
-            self._kept.add(key)
+        await self._waybills.load()
 
     def show(self, frame: CoverWaybill, porter: RelayId) -> None:
-        """Take a porter's waybill; a new one is paid for where this relay asks for stamps. Durable soon.
-
-        Raises `DecodeError` where a porter shows more than it can have daemons.
-        """
-        self._shows[porter] += 1
-        if self._shows[porter] > _SHOWN_A_ROUND:
-            raise DecodeError("a porter shows more waybills than it has daemons")
-        asked = inside(self._means.shards.least_price(self._means.relay), 1)
-        epoch = self._means.shards.calendar.epoch(self._env.now())
-        is_known = waybill_name(frame.waybill) in self._kept
-        if not is_known and not self._stamps.spend(frame.stamp, placed_in(frame), epoch, asked):
-            self._counters.add("refused_stamp")
-            return
-        try:
-            waybill = self._machine.show(frame.waybill, self._now, porter)
-        except Refusal:
-            self._counters.add("refused_quota")
-        except PeerError:  # its daemon's doing: the porter cannot read it
-            self._counters.add("letters_refused")
-        else:
-            if waybill is not None:
-                self._kept.add(waybill.name)
-                kept = encode(_KeptWaybill(porter, frame.waybill))
-                self._store.write_soon(Change(_WAYBILL, waybill.name, kept))
+        """Take a porter's waybill; raises `DecodeError` where it shows more than it can have daemons."""
+        self._waybills.show(frame, frame.waybill, porter, _SHOWN_A_ROUND)
 
     def take(self, frame: CoverPassed, porter: RelayId) -> None:
         """Take the five letters of a waybill and round.
@@ -176,13 +126,11 @@ class WaybillDesk:
 
     async def end_round(self, now: int) -> dict[RelayId, list[BetweenCover]]:
         """Return what is passed to which third."""
-        self._shows.clear()
         passed = self._machine.end_round(now, self._env.randomness)
         await trio.lowlevel.checkpoint()
+        self._waybills.end_round()
         known = set(self._machine.names())
-        gone, self._kept = self._kept - known, self._kept & known
         self._passed = {name: last for name, last in self._passed.items() if name in known}
-        self._store.write_soon(*[Change(_WAYBILL, name, None) for name in gone])
         self._counters.add("letters_passed", len(passed))
         frames: dict[RelayId, list[BetweenCover]] = {}
         for third, letters in _by_third(passed).items():
