@@ -103,6 +103,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
         leases.Install,
         leases.ToRelay,
         leases.ToHost,
+        leases.ToListedHost,
         leases.Withdraw,
         lane_holds.LaneHold,
     ),

@@ -65,9 +65,12 @@ def _instruction(script: Script, now: float, profile: Any = HARDENED) -> Instruc
     if script.number() % 6 == 0:
         return leases.Withdraw(word)
     number = script.number() % 5
-    hop: leases.ToRelay | leases.ToHost = (
-        leases.ToRelay(relay_id(number)) if script.number() & 1 else leases.ToHost(examples.host_card(number))
+    hops = (
+        leases.ToRelay(relay_id(number)),
+        leases.ToHost(examples.host_card(number)),
+        leases.ToListedHost(relay_id(number)),
     )
+    hop = hops[script.number() % len(hops)]
     elements = _elements(script, profile)
     instruction = leases.Install(
         leases.lease_id(word), day, hop, elements, script.take(16).ljust(16), script.take(16).ljust(16)

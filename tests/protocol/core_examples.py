@@ -229,7 +229,9 @@ instructions = st.one_of(
         leases.Install,
         bytes16,
         counters,
-        st.builds(leases.ToRelay, bytes32) | st.builds(leases.ToHost, host_cards),
+        st.builds(leases.ToRelay, bytes32)
+        | st.builds(leases.ToListedHost, bytes32)
+        | st.builds(leases.ToHost, host_cards),
         elements,
         bytes16,
         bytes16,

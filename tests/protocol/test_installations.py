@@ -39,6 +39,7 @@ from hushcast_protocol.overlay.leases import (
     MAX_ELEMENTS,
     Install,
     ToHost,
+    ToListedHost,
     ToRelay,
     Withdraw,
     lease_id,
@@ -293,6 +294,7 @@ def test_a_host_is_asked_for_what_tops_and_publishers_bring() -> None:
     assert {install.next_hop for relay, install in installs(HARDENED, made).items() if relay in tops} == {
         ToHost(HOST_CARD)
     }
+    assert made.install(HARDENED, tops[0]).next_hop == ToListedHost(HOST), "its owner has no card of it"
     hold = made.hold(HARDENED)
     bypass = made.install(HARDENED, tops[0], HOST_CARD).bypass
     assert hold.children == tuple(sorted(tops))

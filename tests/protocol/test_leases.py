@@ -32,6 +32,7 @@ from hushcast_protocol.overlay.leases import (
     Install,
     Lease,
     LeaseBook,
+    ToListedHost,
     ToRelay,
     Withdraw,
     lease_id,
@@ -100,6 +101,16 @@ def test_an_install_for_a_host_notes_its_address():
     assert held.address_of(TO_OTHER) is None
     assert held.address_of(relay_hop(relay_id(HOST))) is None
     assert routes(held, 1) == [TO_HOST]
+
+
+def test_an_install_for_a_host_that_is_listed_has_it_as_a_host_and_leaves_its_address_to_rosters():
+    held = book()
+    hop = ToListedHost(relay_id(HOST))
+    lease = carry_out(held, Install(LEASE, DAY, hop, elements(1), MARK, BYPASS))
+    assert (lease.hop, lease.address) == (TO_HOST, None)
+    assert routes(held, 1) == [TO_HOST]
+    with pytest.raises(DecodeError):
+        carry_out(held, Install(LEASE, DAY, ToListedHost(OWN), elements(1), MARK, BYPASS))
 
 
 def test_the_same_install_may_be_repeated():

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import GENESIS, Relay, Roster
 from hushcast_protocol.overlay.installations import HostRoot, Installation
-from hushcast_protocol.overlay.leases import Install, ToRelay
+from hushcast_protocol.overlay.leases import Install, ToListedHost
 from hushcast_protocol.overlay.letter_errands import GiveErrand, errand_body
 from hushcast_protocol.overlay.letter_parcels import PARCEL_ROOM, LetterParcel, letter_parcels, letters_of
 from hushcast_protocol.overlay.parcels import open_parcel
@@ -72,7 +72,7 @@ def test_each_relay_is_told_once_and_passes_on_to_those_below_it_alone(count: in
             assert {one for one, _ in below} <= set(made.tree.children.get(relay, ()))
             waiting += below
     assert told == instructions
-    assert told[made.tree.children[None][0]].next_hop == ToRelay(HOST)
+    assert told[made.tree.children[None][0]].next_hop == ToListedHost(HOST)
 
 
 @pytest.mark.slow

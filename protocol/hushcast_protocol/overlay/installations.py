@@ -22,6 +22,7 @@ from hushcast_protocol.overlay.leases import (
     Install,
     Instruction,
     ToHost,
+    ToListedHost,
     ToRelay,
     Withdraw,
     bypass_token,
@@ -85,9 +86,9 @@ class Installation:
         lease = lease_id(lease_word(self.secret, relay))
         above = self.tree.parents[relay]
         if above is not None:
-            hop: ToRelay | ToHost = ToRelay(above)
-        elif isinstance(self.root, HostRoot) and card is not None:
-            hop = ToHost(card)
+            hop: ToRelay | ToHost | ToListedHost = ToRelay(above)
+        elif isinstance(self.root, HostRoot):
+            hop = ToListedHost(self.root.relay) if card is None else ToHost(card)
         else:
             hop = ToRelay(self.root.relay)
         mark = lease_mark(self.trunk, relay)

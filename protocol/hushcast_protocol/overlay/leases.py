@@ -48,6 +48,15 @@ class ToHost(Wire, frozen=True, tag="host"):
     card: HostCard
 
 
+class ToListedHost(Wire, frozen=True, tag="listed"):
+    """A next hop that is the host of a box and that the roster lists: as `ToHost`, by an owner without card.
+
+    One under cover has none, as a card comes over a link to the host.
+    """
+
+    relay: RelayId
+
+
 class Install(Wire, frozen=True, tag="install"):
     """The instruction "route these elements to this next hop" for one day, under a lease id.
 
@@ -57,7 +66,7 @@ class Install(Wire, frozen=True, tag="install"):
 
     lease: Bytes16
     day: Counter
-    next_hop: ToRelay | ToHost
+    next_hop: ToRelay | ToHost | ToListedHost
     elements: Elements
     mark: Bytes16
     bypass: Bytes16
@@ -172,6 +181,8 @@ class LeaseBook:
         if isinstance(install.next_hop, ToHost):
             host, address = check_host_card(install.next_hop.card)
             hop = host_hop(host)
+        elif isinstance(install.next_hop, ToListedHost):
+            hop = host_hop(install.next_hop.relay)
         else:
             hop = relay_hop(install.next_hop.relay)
         if key_of(hop) == self._relay:

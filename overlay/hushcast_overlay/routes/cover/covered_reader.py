@@ -85,6 +85,7 @@ class CoveredReader:
 
     def take(self, blocks: CoverBlocks) -> None:
         """Take the blocks of a round."""
+        self.routes.judge(blocks.round - 1)
         if any(came := self._lanes.opened(blocks)):
             self._came.append(came)
             self._more.set()

@@ -15,6 +15,7 @@ import trio
 
 from hushcast_overlay.routes.arrivals import Arrivals
 from hushcast_overlay.routes.cover.covered_messages import CoveredMessages
+from hushcast_overlay.routes.cover.heard_day_records import HeardDayRecords
 from hushcast_overlay.routes.cover.kept_lanes import KeptLanes, Lane
 from hushcast_overlay.routes.cover.parcel_letters import ParcelLetters
 from hushcast_overlay.routes.route import (
@@ -30,6 +31,7 @@ from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.content.messages import Message
+from hushcast_protocol.cover.heard_days import HeardDays
 from hushcast_protocol.cover.lane_seconds import LANES
 from hushcast_protocol.overlay.host_list import HostList
 from hushcast_protocol.overlay.leases import MAX_BOX_LEASES
@@ -50,6 +52,8 @@ class CoveredRoute:
     route: OverlayRoute
     lane: int
     """Which of the three lanes brings it."""
+    days: HeardDays
+    """Of which days it lacks nothing, as far as is known."""
     under_way: dict[bytes, int] = field(default_factory=dict)
     """Errands that are not over, and the day that each is of, by their keys."""
     parcels: dict[tuple[int, int], list[LetterParcel]] = field(default_factory=dict)
@@ -78,6 +82,7 @@ class CoveredRoutes:
         self._context = context
         self._calendar: Calendar = messages.calendar
         self._arrivals = Arrivals(self._calendar, context)
+        self._heard = HeardDayRecords(context.store)
         self._env = context.env
         self._routes: dict[bytes, CoveredRoute] = {}
 
@@ -91,6 +96,7 @@ class CoveredRoutes:
         installed, withdrawals = await self._records.load_installations()
         boxes = [lane.box for lane in self._lanes.lanes]
         names = {one.name for one in wanted}
+        days = await self._heard.load(names)
         kept: list[TreeInstallation] = []
         for gone in withdrawals:
             self._records.forget(gone)
@@ -102,7 +108,7 @@ class CoveredRoutes:
         for one in wanted:
             planned = [held for held in kept if held.name == one.name]
             lanes = (lane for lane, box in enumerate(boxes) if planned and planned[-1].leads_to(box))
-            held = self._begun(one, next(lanes, None))
+            held = self._begun(one, next(lanes, None), days.get(one.name))
             for tree in planned:
                 tree.is_held = tree.nodes > 0
                 held.route.planned[tree.key] = tree
@@ -115,14 +121,14 @@ class CoveredRoutes:
             raise Refusal(
                 f"under cover a daemon has {MAX_COVERED_ROUTES} subscriptions: unsubscribe from one"
             )
-        return self._begun(wanted, None)
+        return self._begun(wanted, None, None)
 
-    def _begun(self, wanted: RoutedInterest, lane: int | None) -> CoveredRoute:
+    def _begun(self, wanted: RoutedInterest, lane: int | None, days: HeardDays | None) -> CoveredRoute:
         """Begin a route, in the lane that has the fewest unless it has one."""
         if lane is None:
             taken = [held.lane for held in self._routes.values()]
             lane = min(range(LANES), key=taken.count)
-        held = self._routes[wanted.name] = CoveredRoute(OverlayRoute(wanted), lane)
+        held = self._routes[wanted.name] = CoveredRoute(OverlayRoute(wanted), lane, days or HeardDays())
         self._context.spawn(self._live, held)
         return held
 
@@ -137,6 +143,7 @@ class CoveredRoutes:
             self._messages.recall(key)
         for planned in route.planned.values():
             self._records.forget(planned)
+        self._heard.forget(route.wanted.name)
         await self._context.store.write()
 
     def describe(self, held: CoveredRoute) -> dict[str, Any]:
@@ -157,6 +164,19 @@ class CoveredRoutes:
         """Have all routes looked at: lanes are there, or others."""
         for held in self._routes.values():
             held.route.stirred.set()
+
+    def judge(self, number: int) -> None:
+        """Take notice that the blocks of a round come: of days that are over applications hear what may lack.
+
+        It is called before these are opened.
+        """
+        for held in self._routes.values():
+            heard = self._lanes.heard_until(held.lane)
+            lacks = held.days.judge(number, heard, self._lanes.rules, self._calendar)
+            if lacks is not None:
+                self._heard.keep(held.route.wanted.name, held.days)
+            if lacks:
+                held.route.wanted.lose(None)
 
     async def take(self, number: int, messages: Iterable[Message]) -> None:
         """Hand in what came by a lane, to every route that it is for; durable on return."""
@@ -208,6 +228,7 @@ class CoveredRoutes:
                     planned = await self._trees.plan(route, day, number)
                     await self._records.keep_installation(planned)
                     route.planned[planned.key] = planned
+                    held.days.forget(day)
                 await self._tell(held, lane, planned)
 
     async def _tell(self, held: CoveredRoute, lane: Lane, planned: TreeInstallation) -> None:
@@ -256,6 +277,7 @@ class CoveredRoutes:
                 planned.confirm(set(parcel.told))
                 self._context.spawn(self._records.keep_installation, planned)
                 self._be_ready(held.route)
+                self._note_told(held, day)
             if any(held.parcels.values()):
                 held.route.stirred.set()
 
@@ -266,6 +288,12 @@ class CoveredRoutes:
     def _be_ready(self, route: OverlayRoute) -> None:
         if any(planned.reaches_root for planned in route.on(self._today)):
             route.ready.set()
+
+    def _note_told(self, held: CoveredRoute, day: int) -> None:
+        if all(planned.reaches_root for planned in held.route.on(day)):
+            is_ahead = self._env.now() < self._calendar.day_start(day)
+            if held.days.tell(day, is_ahead):
+                self._heard.keep(held.route.wanted.name, held.days)
 
     @property
     def _today(self) -> int:

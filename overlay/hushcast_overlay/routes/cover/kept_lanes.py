@@ -32,6 +32,7 @@ from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, record_reader
 
 _KEPT_DAYS = 2  # of 24 epochs, for which lanes stay that were drawn
+_BEGINS_WITHIN = 4  # rounds beyond a day, until a lane that was drawn brings blocks
 _RECORD = b"lanes"
 _KIND = RecordKind(
     "covered-lanes",
@@ -113,7 +114,8 @@ class KeptLanes:
     """The lanes of one daemon."""
 
     def __init__(self, rules: CoverRules, context: Context) -> None:
-        self._rules = rules
+        self.rules = rules
+        """The network's."""
         self._day = rules.held_rounds
         self._env = context.env
         self._store = context.store
@@ -240,12 +242,17 @@ class KeptLanes:
         heard = self.lanes[number].heard
         return max(0, self._taken - heard) if heard else None
 
+    def heard_until(self, number: int) -> int:
+        """Return the last round of which a lane's block opened; of one that is new, that it begins in."""
+        heard = self.lanes[number].heard if self.lanes else 0
+        return heard or self._drawn_in + self._day + _BEGINS_WITHIN
+
     def outlook(self, number: int) -> str:
         """Say for people what else is to be known of a lane; nothing where it brings blocks."""
         silent = self.silent_for(number) if self.lanes else None
         if silent is None:
             return "; its lane begins within a day"
-        if silent > self._rules.held_rounds:
+        if silent > self.rules.held_rounds:
             return "; nothing came by its lane for a day: its host, or a relay between, is away or loses all"
         return ""
 
