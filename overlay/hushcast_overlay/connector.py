@@ -149,9 +149,14 @@ class Connector:
             raise
         self.contact.note(worked=True)
 
+    @property
+    def epoch(self) -> int:
+        """The running epoch, which stamps are made for."""
+        return self._rosters.calendar.epoch(self._env.now())
+
     async def mint(self, relay: Relay, content: bytes, bits: int) -> ProofOfWork:
         """Make a stamp of so many bits for what is handed in to a relay, by its digest."""
-        epoch = self._rosters.calendar.epoch(self._env.now())
+        epoch = self.epoch
         async with self._minting:  # one after the other: they would only take the interpreter from each other
             return await self._env.compute(mint, relay.id, epoch, content, bits, self._env.randomness)
 

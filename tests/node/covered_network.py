@@ -68,6 +68,8 @@ class Line:
         self.inner: Transport | None = None
         self.seen: list[Sight] = []
         self.opened: list[tuple[float, Address]] = []
+        self.takes = 0.0
+        """Seconds that a connection to a relay takes to open, beside those of the network."""
 
     async def listen(self, seed: Seed, previous: Address | None = None) -> Listener:
         raise AssertionError("a daemon under cover has no address")
@@ -76,6 +78,8 @@ class Line:
         assert self.inner is not None
         self.opened.append((self.network.now, address))
         self.seen.append(Sight(self.network.now, address, len(ahead), 0))
+        if str(address) not in directories(self.network):
+            await trio.sleep(self.takes)
         return _SeenStream(await self.inner.connect(address, isolation, ahead), self, address)
 
     def between(self, begin: float, end: float) -> list[Sight]:

@@ -109,6 +109,10 @@ def test_an_install_for_a_host_that_is_listed_has_it_as_a_host_and_leaves_its_ad
     lease = carry_out(held, Install(LEASE, DAY, hop, elements(1), MARK, BYPASS))
     assert (lease.hop, lease.address) == (TO_HOST, None)
     assert routes(held, 1) == [TO_HOST]
+    carry_out(held, host_install(b"x" * 16, elements(2)))
+    assert held.address_of(TO_HOST) == HOST_ADDRESS, "who names it without a card hides no address"
+    carry_out(held, Withdraw(b"x" * 16))
+    assert held.address_of(TO_HOST) is None
     with pytest.raises(DecodeError):
         carry_out(held, Install(LEASE, DAY, ToListedHost(OWN), elements(1), MARK, BYPASS))
 

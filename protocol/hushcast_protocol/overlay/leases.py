@@ -132,6 +132,8 @@ class LeaseBook:
         self._restored: set[bytes] = set()  # ids of those that nobody has installed since a restart
         # By next hop, by day and mark, by id: each may have thousands, and each message asks.
         self._by_hop: dict[Hop, dict[tuple[int, bytes], dict[bytes, Lease]]] = {}
+        # By lease, of those with a card alone: who names a host without one hides no address.
+        self._addresses: dict[Hop, dict[bytes, Address]] = {}
         self.moves = MovedLeases()
         """Leases that have another next hop now, and that not all has followed yet; to be read."""
         self._tombstones: dict[bytes, int] = {}
@@ -275,9 +277,7 @@ class LeaseBook:
 
     def address_of(self, hop: Hop) -> Address | None:
         """Return where a host says that it is reached, if a lease here sends to it."""
-        for held in self._by_hop.get(hop, {}).values():
-            return next(iter(held.values())).address
-        return None
+        return next(iter(self._addresses.get(hop, {}).values()), None)
 
     def next_hops(self, days: Container[int] | None = None) -> list[Hop]:
         """Return the next hops of all leases, or of those of some days."""
@@ -340,6 +340,8 @@ class LeaseBook:
         self._leases[lease.id] = lease
         beside = self._by_hop.setdefault(lease.hop, {}).setdefault((lease.day, lease.mark), {})
         beside[lease.id] = lease
+        if lease.address is not None:
+            self._addresses.setdefault(lease.hop, {})[lease.id] = lease.address
         if lease.before is not None:
             self.moves.add(lease.id, (lease.day, lease.before, lease.mark), lease.hop)
         self._elements += len(lease.elements)
@@ -357,6 +359,10 @@ class LeaseBook:
             self._children[child] -= 1
             if not self._children[child]:
                 del self._children[child]
+        if lease.address is not None:
+            del self._addresses[lease.hop][lease.id]
+            if not self._addresses[lease.hop]:
+                del self._addresses[lease.hop]
         of_hop, alike = self._by_hop[lease.hop], (lease.day, lease.mark)
         del of_hop[alike][lease.id]
         if not of_hop[alike]:

@@ -7,6 +7,7 @@ size. A round that is missed is not made up for, and nothing goes another way.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import trio
@@ -38,6 +39,17 @@ _AWAKE = 0.05
 _DAY = 86_400  # seconds
 _DIRECTORY_SILENT = 2  # epochs without an answer of a directory either: then it is this daemon's own line
 
+
+@dataclass(eq=False)
+class Opening:
+    """A link that is being opened."""
+
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    is_over: trio.Event = field(default_factory=trio.Event)
+    refusal: str | None = None
+    """Why the porter has no place, if it said so."""
+
+
 Prepared = list[tuple[PlannedLetter, SealedLetter]]
 """Letters, sealed, that wait for their moment."""
 
@@ -67,8 +79,10 @@ class CoverRounds:
         share = context.env.uniform(manner.round_from, manner.round_until)
         self._phase = share * rules.round_seconds  # seconds from a round's begin, for as long as this runs
         self._ahead = manner.link_ahead * rules.round_seconds
+        self._opens_within = manner.link_within * rules.round_seconds
         self._billed: int | None = None  # the day on which bills went over this link last
         self._was_there = False  # this daemon's line, in the round before the last
+        self._opening: Opening | None = None  # of the link, while it is under way
 
     async def run(self) -> None:
         """Have a round after the other, until cancelled."""
@@ -164,7 +178,7 @@ class CoverRounds:
         self._messages.tell_given_up()
         relays = await self._relays()
         if not self._link.is_open:
-            await self._open(relays, number, nursery)
+            await self._open_by(number, relays, nursery)
         planned = self._messages.rounds.plan(number, self._chain.is_passed(number), self._chain.held.since)
         self._messages.tell_given_up()
         bodies = await self._messages.bodies(planned, self._left(number))
@@ -187,6 +201,9 @@ class CoverRounds:
             self._chain.forgive()
         if await self._chain.follow(cover, roster, self._loss):
             self._messages.rounds.begin_anew(self._chain.losses)
+            if self._opening is not None:
+                self._opening.scope.cancel()  # it is another porter's
+                self._opening = None
             await self._link.close()
         await self._reader.follow(cover, roster, self._chain.held.chain)
         return self._chain.relays(roster)
@@ -199,24 +216,41 @@ class CoverRounds:
             raise Refusal("no roster yet")
         return roster
 
-    async def _open(self, relays: LetterRelays, number: int, nursery: trio.Nursery) -> None:
-        begins = None
-        try:
-            with trio.move_on_after(self._left(number)):
-                begins = await self._link.open(relays, self._chain.held.place, self._chain.begins is None)
-        except Refusal as refusal:
+    async def _open_by(self, number: int, relays: LetterRelays, nursery: trio.Nursery) -> None:
+        """Have the link open in time for a round; raise `Refusal` where it is not."""
+        opening = self._opening
+        if opening is None:
+            opening = self._opening = Opening()
+            nursery.start_soon(self._open, opening, relays, nursery)
+        with trio.move_on_after(self._left(number)):
+            await opening.is_over.wait()
+        if not self._link.is_open:
             self._chain.note_away()
-            raise Refusal(f"the porter refuses this daemon: {refusal}") from None
+            raise Refusal(opening.refusal or "the porter does not answer")
+
+    async def _open(self, opening: Opening, relays: LetterRelays, nursery: trio.Nursery) -> None:
+        """Open the link, also if that takes longer than a round leaves: then the next one has it."""
+        try:
+            with opening.scope:
+                opening.scope.deadline = trio.current_time() + self._opens_within
+                begins = await self._link.open(relays, self._chain.held.place, self._chain.begins is None)
+                number = self._rules.round_at(self._env.now() - self._phase) + 1  # of the letters that come
+                if begins > number + self._rules.held_rounds:
+                    opening.refusal = "the porter puts letters off"
+                    await self._link.close()
+                    return
+                self._messages.begin_at(self._chain.note_placed(begins, number, self._rules))
+                self._billed = None
+                self._reader.routes.stir()  # now it is known when letters begin
+                nursery.start_soon(self._link.listen, self._take)
+        except Refusal as refusal:
+            opening.refusal = f"the porter refuses this daemon: {refusal}"
         except (TransportError, PeerError):
             pass
-        if begins is None or begins > number + self._rules.held_rounds:
-            self._chain.note_away()
-            await self._link.close()
-            raise Refusal("the porter does not answer" if begins is None else "the porter puts letters off")
-        self._messages.begin_at(self._chain.note_placed(begins, number, self._rules))
-        self._billed = None
-        self._reader.routes.stir()  # now it is known when letters begin
-        nursery.start_soon(self._link.listen, self._take)
+        finally:
+            if self._opening is opening:
+                self._opening = None
+            opening.is_over.set()
 
     async def _hand_in(self, number: int, prepared: Prepared) -> None:
         if self._env.now() - self._moment(number) > _TARDY * self._rules.round_seconds:

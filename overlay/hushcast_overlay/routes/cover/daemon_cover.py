@@ -51,7 +51,7 @@ async def begin_cover(
     records = RouteRecords(context.store)
     routes = CoveredRoutes(wishes.profile, trees, lanes, messages, letters, records, context)
     reader = CoveredReader(rules, lanes, routes, messages, letters, context)
-    rounds = CoverRounds(rules, chain, messages, reader, PorterLink(connector), rosters, context)
+    rounds = CoverRounds(rules, chain, messages, reader, PorterLink(connector, context), rosters, context)
     context.spawn(rounds.run)
     return CoverCarrier(rosters, messages, routes if wishes.reads else None), rounds
 

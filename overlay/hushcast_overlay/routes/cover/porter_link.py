@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+import trio
+
 from hushcast_overlay.connector import Connector
+from hushcast_protocol.base.crypto.proof_of_work import NEAR, ProofOfWork
 from hushcast_protocol.base.errors import DecodeError, PeerError, Refusal
+from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.cover.cover_frames import (
     PLACE_DIFFICULTY,
     CoverBills,
@@ -17,6 +22,7 @@ from hushcast_protocol.cover.cover_frames import (
 )
 from hushcast_protocol.cover.letters import LetterRelays
 from hushcast_protocol.overlay.frame_directions import ToCovered, decode_to_covered
+from hushcast_runtime.context import Context
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
 
@@ -31,10 +37,14 @@ _REFUSALS = {
 class PorterLink:
     """The link of one daemon, open or not."""
 
-    def __init__(self, connector: Connector) -> None:
+    def __init__(self, connector: Connector, context: Context) -> None:
         self._connector = connector
+        self._spawn = context.spawn
         self._channel: Channel[ToCovered] | None = None
         self._is_asked = False  # for a stamp, when this was opened last
+        self._stamp: ProofOfWork | None = None
+        self._stamp_for = b""  # what the stamp is made for, or is being made for
+        self._has_stamp = trio.Event()
 
     @property
     def is_open(self) -> bool:
@@ -44,14 +54,14 @@ class PorterLink:
     async def open(self, relays: LetterRelays, place: bytes, is_new: bool) -> int:
         """Open it, and ask for the place; return the first round whose letters are passed.
 
-        A stamp is made for a place that is new, or that the porter has forgotten: about one a quarter.
+        A stamp is made for a place that is new, or that the porter has forgotten: about one a quarter. It may
+        take longer than a round leaves, and is ready in a later one then.
         Raises `Refusal` where the porter has none for this daemon, `TransportError` or a `PeerError`.
         """
         porter, waybill = relays.porter, relays.waybill
         asked = CoverPlace(place, relays.second.id, waybill.sealed, None)
         if is_new or self._is_asked:
-            stamp = await self._connector.mint(porter, placed_in(asked), PLACE_DIFFICULTY)
-            asked = CoverPlace(place, relays.second.id, waybill.sealed, stamp)
+            asked = msgspec.structs.replace(asked, stamp=await self._stamp_of(porter, placed_in(asked)))
         channel = await self._connector.unnamed(porter.id, porter.address, decode_to_covered)
         try:
             await channel.send(asked)
@@ -59,6 +69,8 @@ class PorterLink:
             if not isinstance(placed, CoverPlaced):
                 raise DecodeError("a porter did not answer the question for a place")
             self._is_asked = placed.refused == "stamp"
+            if self._is_asked:
+                self._stamp_for = b""  # this one was spent, or is no good
             if placed.refused is not None:
                 raise Refusal(_REFUSALS[placed.refused])
         except BaseException:
@@ -66,6 +78,23 @@ class PorterLink:
             raise
         self._channel = channel
         return placed.begins
+
+    async def _stamp_of(self, porter: Relay, asked: bytes) -> ProofOfWork:
+        """Return the stamp for what is asked, once it is made; who is cancelled here asks again for it."""
+        about = porter.id + asked
+        is_old = self._stamp is not None and abs(self._stamp.epoch - self._connector.epoch) > NEAR
+        if about != self._stamp_for or is_old:
+            self._stamp, self._stamp_for, self._has_stamp = None, about, trio.Event()
+            self._spawn(self._make_stamp, porter, asked, self._has_stamp)
+        await self._has_stamp.wait()
+        assert self._stamp is not None
+        return self._stamp
+
+    async def _make_stamp(self, porter: Relay, asked: bytes, is_made: trio.Event) -> None:
+        stamp = await self._connector.mint(porter, asked, PLACE_DIFFICULTY)
+        if is_made is self._has_stamp:
+            self._stamp = stamp
+            is_made.set()
 
     async def hand_in(self, letters: CoverLetters, bills: CoverBills | None) -> None:
         """Hand in the letters of a round, and the bills where they are due; raise `TransportError`."""

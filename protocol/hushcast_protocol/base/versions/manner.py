@@ -65,6 +65,8 @@ class Manner:
     """Share after which none has it: letters have to be there before the round ends."""
     link_ahead: float = 0.4
     """Share of a round before its moment at which the link to a porter is opened where there is none."""
+    link_within: float = 0.95
+    """Share of a round that it may take to open: one that is late for its round is there for the next."""
 
     # Trees
     rounds: int = 3
