@@ -49,7 +49,8 @@ def test_a_day_that_was_told_as_it_had_begun_lacks_what_came_before() -> None:
     assert not days.tell(DAY + 2, is_ahead=False)
     assert judged(days, end + 1, end) is True
     days.tell(DAY + 3, is_ahead=True)
-    days.forget(DAY + 3)
+    assert days.forget(DAY + 3)
+    assert not days.forget(DAY + 3)
     end = end_of(DAY + 3)
     assert judged(days, end + 1, end) is True, "it was to be told anew, and was not"
 

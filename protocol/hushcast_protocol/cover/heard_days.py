@@ -34,9 +34,11 @@ class HeardDays:
         self.ahead.add(day)
         return True
 
-    def forget(self, day: int) -> None:
-        """Take notice that a day's tree is to be told anew, as it leads to another box."""
+    def forget(self, day: int) -> bool:
+        """Take notice that a day's tree is to be told anew, for another box; return whether it was told."""
+        was_told = day in self.ahead
         self.ahead.discard(day)
+        return was_told
 
     def judge(self, number: int, heard: int, rules: CoverRules, calendar: Calendar) -> bool | None:
         """Return whether messages may lack of days that are over; `None` where none is over that was not.

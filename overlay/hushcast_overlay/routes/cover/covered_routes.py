@@ -226,9 +226,10 @@ class CoveredRoutes:
                 planned = route.planned.get((day, number))
                 if planned is None or not planned.leads_to(lane.box):
                     planned = await self._trees.plan(route, day, number)
+                    if held.days.forget(day):
+                        self._heard.keep(route.wanted.name, held.days)  # in the same commit
                     await self._records.keep_installation(planned)
                     route.planned[planned.key] = planned
-                    held.days.forget(day)
                 await self._tell(held, lane, planned)
 
     async def _tell(self, held: CoveredRoute, lane: Lane, planned: TreeInstallation) -> None:
