@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from benchmarks.cover.apartness import Apartness, RoundKinds, RoundMeasures, apart_by_best
 from benchmarks.cover.socks_watch import Piece
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.cover.letters import LETTER
 
 SETTLED = 12  # rounds of a block that do not count: what waits for a round of its topic has gone by their end
@@ -86,8 +87,13 @@ def split(rounds: Sequence[RoundSeen], blocks: range) -> RoundKinds:
 
 
 def apart(rounds: Sequence[RoundSeen]) -> Apartness:
-    """Return how well the best measure of either half of the rounds tells those of the other half apart."""
+    """Return how well the best measure of either half of the rounds tells those of the other half apart.
+
+    Raises `Refusal` where a half lacks rounds of a kind: too many were missed.
+    """
     halves = [split(rounds, range(BLOCKS // 2)), split(rounds, range(BLOCKS // 2, BLOCKS))]
+    if not all(kind for half in halves for kind in half):
+        raise Refusal("half of the rounds were missed: the machine, or the network, was too busy")
     found = [apart_by_best(halves[one], halves[1 - one]) for one in (0, 1)]
     error = sum(one.error**2 for one in found) ** 0.5 / 2
     return Apartness(sum(one.area for one in found) / 2, error)

@@ -15,6 +15,7 @@ from benchmarks.cover.sights import Course, apart, rounds_seen
 from benchmarks.cover.socks_watch import Piece, SocksWatch
 from benchmarks.figures import Effort
 from hushcast_protocol.base.cover_terms import LEAST_ROUND
+from hushcast_protocol.base.errors import Refusal
 from hushcast_runtime.transports.endpoints import Endpoint
 from hushcast_runtime.transports.streams import LOOPBACK
 
@@ -47,6 +48,13 @@ def test_what_is_there_is_found_and_no_more(later: float, shorter: int, least: f
     low, high = found.interval
     assert low <= found.area <= high
     assert high - low < 0.15
+
+
+def test_a_half_of_which_all_rounds_were_missed_is_said_and_is_no_error_of_the_program() -> None:
+    course = Course(1_000, True, COUNTED)
+    seen = rounds_seen(list(pieces(course, random.Random(7), 0.0, 0)), course, LEAST_ROUND)
+    with pytest.raises(Refusal, match="half of the rounds were missed"):
+        apart([one for one in seen if one.block < 2])
 
 
 def test_an_interval_holds_chance_as_often_as_it_says() -> None:
