@@ -18,7 +18,7 @@ from hushcast_protocol.base.link.hop import (
     MAX_LINKS_A_PEER,
     NextHop,
 )
-from hushcast_protocol.base.link.hop_link import ACKNOWLEDGE_WITHIN, IDLE, QUIET, SLOWEST
+from hushcast_protocol.base.link.hop_link import ACKNOWLEDGE_WITHIN, IDLE, SLOWEST, TRIED_AFTER
 from hushcast_protocol.base.link.hop_values import (
     BacklogState,
     Close,
@@ -569,10 +569,10 @@ def test_acknowledgements_come_in_time_or_the_link_is_given_up() -> None:
 
 def test_a_link_is_quiet_after_a_while_without_a_frame() -> None:
     link = Link(NOW)
-    assert not link.is_quiet(NOW + QUIET)
-    assert link.is_quiet(NOW + QUIET + 1)
-    link.touch(NOW + QUIET + 1)
-    assert not link.is_quiet(NOW + 2 * QUIET)
+    assert not link.is_quiet(NOW + TRIED_AFTER)
+    assert link.is_quiet(NOW + TRIED_AFTER + 1)
+    link.touch(NOW + TRIED_AFTER + 1)
+    assert not link.is_quiet(NOW + 2 * TRIED_AFTER)
 
 
 def attached(*gone: Parcel, window: int | None = None) -> NextHop[Link, Parcel]:

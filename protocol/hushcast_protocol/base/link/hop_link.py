@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 IDLE = 300.0  # seconds without a frame after which a link is closed: circuits cost both ends and Tor
-QUIET = 60.0  # seconds of silence after which a link that is to stay open is tried
+QUIET = 60.0  # seconds between two signs of life on a link that is to tell soon whether the other end lives
+TRIED_AFTER = 120.0  # seconds of silence after which one that is only to stay open is tried, at the next look
 ACKNOWLEDGE_WITHIN = 30.0  # seconds; the link to a daemon that was killed may just fall silent
 SLOWEST = 4096  # bytes a second of the slowest path that is worth waiting for
 MAX_UNACKNOWLEDGED = 4 * 1024 * 1024  # bytes sent on a link before the next waits for an acknowledgement
@@ -68,7 +69,7 @@ class LinkState(Generic[ItemT]):
 
     def is_quiet(self, now: float) -> bool:
         """Tell whether the other end was silent for so long that it should show a sign of life."""
-        return now - self._heard_at > QUIET
+        return now - self._heard_at > TRIED_AFTER
 
     def send(self, items: Sequence[ItemT], size: int, now: float) -> None:
         """Put items of `size` bytes together into the window."""

@@ -1,0 +1,35 @@
+"""Links to next hops of leases stay open while nothing passes, by few signs of life."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from hosted_network import LONG, subscribed
+from small_network import small_network
+
+from hushcast_overlay.relay.session import Session
+from hushcast_protocol.base.link.hop_link import TRIED_AFTER
+from hushcast_protocol.overlay.frames import Ping
+
+
+async def test_idle_links_of_a_lease_stay_by_twenty_signs_of_life_an_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    signs: dict[Any, int] = {}
+    post = Session.post
+
+    def posted(link: Session, frame: Any) -> None:
+        signs[link] = signs.get(link, 0) + isinstance(frame, Ping)
+        post(link, frame)
+
+    async with small_network(relays=5, clients=1, epoch=LONG) as net:
+        await subscribed(net.clients[0])
+        await trio.sleep(TRIED_AFTER)
+        opened = net.count("links_opened")
+        monkeypatch.setattr(Session, "post", posted)
+        await trio.sleep(3600)
+        assert net.count("links_opened") == opened, "none has idled out, and been dialled anew"
+        assert signs
+        assert max(signs.values()) <= 20, "not at each look"
