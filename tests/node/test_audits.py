@@ -23,9 +23,11 @@ from hushcast_protocol.overlay.keeper_frames import AskKept, AskKeptMessages, Sh
 from hushcast_protocol.overlay.kept_answers import last_epoch
 from hushcast_protocol.overlay.profile import Root
 
+RELAYS = 6  # two keepers of each trunk; every relay more is a sixth more to compute, for days
+
 
 @asynccontextmanager
-async def audited_network(clients: int = 1, relays: int = 9) -> AsyncIterator[SmallNetwork]:
+async def audited_network(clients: int = 1, relays: int = RELAYS) -> AsyncIterator[SmallNetwork]:
     async with kept_network(relays, keeping=TWO_DAYS, clients=clients, root=Root.HOST) as net:
         yield net
 
@@ -180,7 +182,7 @@ def makes_up(keeper: Node, made_up: Message, is_shown: bool) -> None:
 
 @pytest.mark.slow
 async def test_of_a_keeper_that_was_away_the_next_is_asked_and_where_all_were_that_is_told() -> None:
-    async with audited_network() as net:
+    async with audited_network(relays=9) as net:  # three keepers
         subscriber, *_ = net.clients
         await subscribed(subscriber)
         ear = await subscriber.listen()
@@ -226,7 +228,7 @@ async def test_the_other_host_brings_all_that_the_one_that_was_left_was_to_bring
 
     So does what it lost on the day of the subscription, about which no audit asks.
     """
-    async with kept_network(keeping=KeepingRule(6, 8), clients=1, root=Root.HOST) as net:
+    async with kept_network(RELAYS, keeping=KeepingRule(6, 8), clients=1, root=Root.HOST) as net:
         subscriber, *_ = net.clients
         await subscribed(subscriber)
         ear = await subscriber.listen()
@@ -247,7 +249,7 @@ async def test_the_other_host_brings_all_that_the_one_that_was_left_was_to_bring
 @pytest.mark.slow
 async def test_the_other_host_is_judged_for_days_before_it_was_used() -> None:
     """It was asked for these, and loses all as well: when it is found nothing is published any more."""
-    async with kept_network(keeping=KeepingRule(6, 8), clients=1, root=Root.HOST) as net:
+    async with kept_network(RELAYS, keeping=KeepingRule(6, 8), clients=1, root=Root.HOST) as net:
         subscriber, *_ = net.clients
         await subscribed(subscriber)
         await next_day(net)

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.slow
 
 @asynccontextmanager
 async def audited_and_cut(clients: int) -> AsyncIterator[SmallNetwork]:
-    """Two shards of some ten relays, each with three keepers of a trunk."""
+    """Two shards of some seven relays, each with two keepers of a trunk."""
     async with kept_network(
-        20, keeping=TWO_DAYS, shard_size=10, clients=clients, root=Root.HOST, probes_an_epoch=0.0
+        14, keeping=TWO_DAYS, shard_size=7, clients=clients, root=Root.HOST, probes_an_epoch=0.0
     ) as net:
         assert net.clients[0].daemon.overlay.shards.is_cut(net.calendar.day(net.now))
         yield net

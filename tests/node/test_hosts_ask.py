@@ -19,6 +19,7 @@ from hushcast_protocol.overlay.keeper_frames import AskKept
 from hushcast_protocol.overlay.profile import Root
 
 LONG = 10 * EPOCH_SECONDS  # seconds of an epoch in which much is dropped
+FEW = 6  # relays, where days pass: two keepers of each trunk
 ASKED_WITHIN = 2.5 * EPOCH_SECONDS  # seconds until the epoch of now has been asked for
 
 
@@ -48,7 +49,7 @@ def apart(net: SmallNetwork, one: Message) -> Node:
 @pytest.mark.slow
 @pytest.mark.parametrize(("days", "count"), [(4, 300), pytest.param(13, 1000, marks=pytest.mark.soak)])
 async def test_who_was_away_for_all_days_but_one_finds_all_of_it(days: int, count: int) -> None:
-    async with kept_network(clients=1, root=Root.HOST) as net:
+    async with kept_network(FEW, clients=1, root=Root.HOST) as net:
         subscriber, *_ = net.clients
         host = await seeking(net, subscriber)
         await subscriber.stop()
@@ -102,7 +103,7 @@ async def test_a_host_asks_the_same_whether_or_not_the_owner_is_there() -> None:
     """In number, windows and moments; for two days, while messages come."""
     seen: list[list[int]] = []
     for stays in (True, False):
-        async with kept_network(clients=1, root=Root.HOST) as net:
+        async with kept_network(FEW, clients=1, root=Root.HOST) as net:
             subscriber, *_ = net.clients
             await seeking(net, subscriber)
             await net.sleep_until(net.calendar.epoch_start(net.calendar.epoch(net.now) + 4))
@@ -175,7 +176,7 @@ async def test_each_message_comes_by_tree_or_keepers_over_midnight_and_restarts_
 
 @pytest.mark.slow
 async def test_a_box_keeps_what_keepers_keep_and_lasts_until_its_last_day() -> None:
-    async with kept_network(clients=0) as net:
+    async with kept_network(FEW, clients=0) as net:
         day = net.calendar.day(net.now)
         one = message(day)
         host = apart(net, one)
@@ -244,7 +245,7 @@ async def test_what_a_keeper_took_late_comes_though_it_says_it_was_away_when_tha
 
 @pytest.mark.slow
 async def test_another_host_is_asked_for_the_days_that_the_first_took_with_it() -> None:
-    async with kept_network(relays=12, clients=1, root=Root.HOST) as net:
+    async with kept_network(clients=1, root=Root.HOST) as net:
         subscriber, *_ = net.clients
         first = await seeking(net, subscriber)
         second = hosts_of(net, subscriber)[1]
@@ -263,7 +264,7 @@ async def test_another_host_is_asked_for_the_days_that_the_first_took_with_it() 
 
 @pytest.mark.slow
 async def test_a_host_that_lost_its_boxes_is_asked_for_the_days_as_a_whole() -> None:
-    async with kept_network(relays=12, clients=1, root=Root.HOST) as net:
+    async with kept_network(clients=1, root=Root.HOST) as net:
         subscriber, *_ = net.clients
         host = await seeking(net, subscriber)
         await subscriber.stop()
@@ -294,7 +295,7 @@ async def test_where_nothing_is_kept_nothing_is_left_with_a_host() -> None:
 
 @pytest.mark.slow
 async def test_a_host_that_came_today_asks_for_days_before_it_came() -> None:
-    async with kept_network(clients=0) as net:
+    async with kept_network(FEW, clients=0) as net:
         one = message(net.calendar.day(net.now))
         await drop(net, net.relays[0], one)
         await all_kept(net, one)
