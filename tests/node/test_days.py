@@ -11,6 +11,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, make_topic
 from hushcast_protocol.overlay.late_routes import WAIT
 
+NOON = 9  # epochs later than other networks begin: half of the day is over after half an epoch
 EVENING = 16  # epochs later than other networks begin: it is midnight after five and a half
 
 
@@ -32,11 +33,11 @@ async def assert_each_once(ear: Ear, sent: list[bytes]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_nothing_is_lost_or_doubled_over_a_change_of_day(seed: int) -> None:
-    async with small_network(relays=4, seed=seed) as net:
+    async with small_network(relays=4, seed=seed, later=EVENING) as net:
         subscriber, publisher = net.clients
         ear = await subscriber.listen()
         first = net.calendar.day(net.now)
-        sent = await publish_until(net, net.now + DAY_SECONDS + 4 * EPOCH_SECONDS, 20, publisher)
+        sent = await publish_until(net, net.calendar.day_start(first + 1) + 3 * EPOCH_SECONDS, 20, publisher)
         await assert_each_once(ear, sent)
         assert net.calendar.day(net.now) == first + 1
         assert list(subscriber.route().planned) == [(first + 1, 0)]
@@ -65,7 +66,7 @@ async def test_messages_around_midnight_arrive() -> None:
 
 @pytest.mark.slow
 async def test_the_next_day_is_installed_before_it_begins() -> None:
-    async with small_network(relays=4) as net:
+    async with small_network(relays=4, later=NOON) as net:
         await net.clients[0].listen()
         held = net.clients[0].route()
         today = net.calendar.day(net.now)
