@@ -13,8 +13,8 @@ from benchmarks.lab.registration_flood import Plan, play
 from hushcast_directory.server.reachability_checks import REACH_WITHIN, WAIT_WITHIN
 from hushcast_directory.server.roll import Roll
 
-MOST = 300  # descriptors that are held, in place of `MAX_LISTED`
-PLAN = Plan(names=2000, relays=6, newcomers=6, seats=8)
+MOST = 150  # descriptors that are held, in place of `MAX_LISTED`
+PLAN = Plan(names=1000, relays=6, newcomers=6, seats=8)
 
 
 @pytest.mark.slow

@@ -20,6 +20,8 @@ from hushcast_protocol.cover.cover_frames import CoverMarked, CoverPassed, Cover
 from hushcast_protocol.cover.cover_rules import PASSED_A_ROUND
 from hushcast_runtime.storage.store import Change
 
+EVENING = 17  # epochs later than other networks begin: a new day comes after nine rounds
+
 
 def passed_by_porters(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[bytes, int]]:
     """Letters that seconds are handed from now on, by waybill and round."""
@@ -48,8 +50,11 @@ def marked_at_thirds(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
 
 
 @pytest.mark.slow
-async def test_messages_in_letters_are_heard_and_listed_and_loops_come_back() -> None:
-    async with lettered_network() as net:
+async def test_messages_in_letters_are_heard_and_listed_and_loops_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(porter_queue, "below", lambda *_: 1)  # letters pass from the next round on
+    async with lettered_network(later=EVENING) as net:
         ear = await net.clients[0].listen()
         daemon = LetterDaemon(net)
         await daemon.begun_on_a_new_day()
@@ -104,7 +109,8 @@ async def test_nothing_passes_twice_and_nothing_is_lost_whoever_is_killed_when(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twelve kills each; of porter, second and third two hundred in all seeds."""
-    async with lettered_network(seed=seed) as net:
+    monkeypatch.setattr(porter_queue, "below", lambda *_: 1)
+    async with lettered_network(seed=seed, later=EVENING) as net:
         ear = await net.clients[0].listen()
         daemon = LetterDaemon(net)
         await daemon.begun_on_a_new_day()

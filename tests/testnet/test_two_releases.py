@@ -66,7 +66,14 @@ async def speaks(net: Any, name: str) -> list[int]:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("before", [0, 1, 4], ids=["directory first", "directory second", "directory last"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(0, id="directory first"),
+        pytest.param(1, id="directory second", marks=pytest.mark.soak),
+        pytest.param(4, id="directory last"),
+    ],
+)
 async def test_relays_and_directory_are_upgraded_one_by_one_under_traffic(
     net: Any, release: Path, before: int
 ) -> None:
