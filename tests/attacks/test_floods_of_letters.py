@@ -222,9 +222,10 @@ async def test_a_second_whose_letters_have_many_messages_takes_its_part_of_the_e
         for second, messages in ((b"m" * 32, 40), (daemon.chain.second, 3)):
             for _ in range(messages):
                 body = errand_body(DropErrand(net.composed(ONE, Content(b"a message"))))
-                receipt = LetterReceipt(daemon.draw(NUMBER), False)
+                receipt = LetterReceipt(daemon.draw(NUMBER), False, daemon.draw(NUMBER))
                 batch.hold(daemon.draw(32), (second, LetterFind(receipt, body)))
         await desk.end_round(daemon.now)
+        await desk.let_go(daemon.now)
         assert daemon.third.count("refused_quota") == 40 - 16
         first = [desk._errands.pop()[0] for _ in range(6)]
         assert first.count(daemon.chain.second) == 3, "one each in turn, whatever came first"

@@ -18,6 +18,7 @@ from hushcast_protocol.base.cover_terms import CoverTerms
 from hushcast_protocol.base.crypto.proof_of_work import mint
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.content.bodies import Content
+from hushcast_protocol.cover import cover_rules
 from hushcast_protocol.cover.cover_chain import CoverChain
 from hushcast_protocol.cover.cover_frames import (
     CoverBills,
@@ -45,8 +46,13 @@ PLACE_BITS = 6  # of a place's stamp: here machines are tried, and not how long 
 
 
 @asynccontextmanager
-async def lettered_network(cover: CoverTerms = COVER, **others: Any) -> AsyncIterator[SmallNetwork]:
-    """A network that is up and has cover; `others` as for `small_network`."""
+async def lettered_network(
+    cover: CoverTerms = COVER, together: int = 1, **others: Any
+) -> AsyncIterator[SmallNetwork]:
+    """A network that is up and has cover, whose thirds let go together what came in so many rounds.
+
+    `others` as for `small_network`.
+    """
 
     def directory(network: SmallNetwork, first_roster: int) -> Directories:
         return Directories(network, first_roster, 1, 1, cover=cover)
@@ -55,6 +61,7 @@ async def lettered_network(cover: CoverTerms = COVER, **others: Any) -> AsyncIte
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(admission_control, "PLACE_DIFFICULTY", PLACE_BITS)
         patch.setattr(porter_link, "PLACE_DIFFICULTY", PLACE_BITS)
+        patch.setattr(cover_rules, "RELEASE_ROUNDS", together)
         async with small_network(directory=directory, **others) as net:
             if cover:
                 await until(lambda: all(role_of(node).desks for node in net.relays), what="all have a part")

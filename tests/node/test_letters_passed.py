@@ -72,6 +72,32 @@ async def test_messages_in_letters_are_heard_and_listed_and_loops_come_back(
 
 
 @pytest.mark.slow
+async def test_what_came_in_several_rounds_comes_out_together_and_what_a_restart_loses_goes_anew() -> None:
+    async with lettered_network(together=6) as net:
+        ear = await net.clients[0].listen()
+        daemon = LetterDaemon(net)
+        await daemon.begun_on_a_new_day()
+        for is_lost in (False, True):
+            first = daemon.rules.released_in(daemon.now) + 1
+            await net.sleep_until((first + 0.2) * ROUND)
+            for number in range(4):
+                daemon.publish(b"%d %d" % (is_lost, number))
+                await trio.sleep(ROUND)
+            if is_lost:
+                await daemon.third.restart()
+            before = list(ear.payloads)
+            assert len(before) == 4 * is_lost, "none of those that came"
+            await net.sleep_until(daemon.rules.released_at(first))
+            assert ear.payloads == before
+            if not is_lost:
+                await ear.hears(4, ROUND / 2)
+                await until(lambda: not daemon.letters.messages, 4 * ROUND, "all are listed")
+        assert len(set(await ear.hears(8, 24 * ROUND))) == 8
+        await until(lambda: not daemon.letters.messages, 4 * ROUND, "all are listed")
+        assert not daemon.letters.judge.is_alarmed
+
+
+@pytest.mark.slow
 async def test_five_letters_pass_a_round_whether_the_daemon_is_there_or_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -29,9 +29,11 @@ from hushcast_protocol.cover.cover_rules import (
     LETTERS_A_ROUND,
     PASSED_A_ROUND,
     RECEIPT_ROUNDS,
+    RELEASE_ROUNDS,
     CoverRules,
 )
 from hushcast_protocol.cover.letter_contents import LOOP_EVERY, NUMBER, LetterReceipt
+from hushcast_protocol.cover.letter_release import MAX_HELD_BACK, HeldBody, LetterRelease
 from hushcast_protocol.cover.letter_rounds import MAX_UNDER_COVER, LetterRounds, PlannedLetter
 from hushcast_protocol.cover.letters import OpenedLetter
 from hushcast_protocol.cover.loss_judge import LossRecord
@@ -63,8 +65,8 @@ def letter(due: int) -> OpenedLetter:
 
 
 def receipt(draw: Randomness) -> LetterReceipt:
-    """One of sixteen is a loop."""
-    return LetterReceipt(draw(NUMBER), draw(1)[0] % LOOP_EVERY == 0)
+    """One of eight is a loop."""
+    return LetterReceipt(draw(NUMBER), draw(1)[0] % LOOP_EVERY == 0, draw(NUMBER))
 
 
 def play(rounds: LetterRounds, now: int, draw: Randomness) -> list[tuple[PlannedLetter, LetterReceipt]]:
@@ -160,7 +162,7 @@ def test_when_letters_are_due_says_nothing_of_what_is_published(
         assert [one.due for one, _ in sent] == [one.due for one in idle.plan(now)]
         assert len({one.key for one, _ in sent} - {None}) == sum(one.key is not None for one, _ in sent)
         if is_listed:
-            busy.note_listed({listed.number for _, listed in sent})
+            busy.note_listed({number for _, listed in sent for number in (listed.number, listed.done)})
 
 
 def test_a_message_goes_anew_until_it_is_listed_or_given_up() -> None:
@@ -168,9 +170,9 @@ def test_a_message_goes_anew_until_it_is_listed_or_given_up() -> None:
     rounds.publish(b"m", NOW, is_held=False)
     went, now = dict[int, bytes](), NOW
     while len(went) < 4:
-        went.update((now, one.number) for planned, one in play(rounds, now, draw) if planned.key)
+        went.update((now, one.done) for planned, one in play(rounds, now, draw) if planned.key)
         now += 1
-    assert all(later - sooner > RECEIPT_ROUNDS for sooner, later in pairwise(went))
+    assert all(later - sooner > RULES.receipt_rounds for sooner, later in pairwise(went))
     assert rounds.note_listed({went[now - 1]}) == [b"m"]
     assert not rounds.messages
     rounds.publish(b"lost", NOW, is_held=False)
@@ -190,7 +192,7 @@ def test_how_long_a_days_letters_take_is_said_as_it_is_and_seldom_more_than_is_l
         for letter, topic in itertools.product(range(66), range(topics)):
             rounds.publish(b"%d %d" % (topic, letter), NOW, False, topic=str(topic), is_errand=True)
         while any(one.number is None for one in rounds.messages):
-            rounds.note_listed({one.number for _, one in play(rounds, now, draw)})
+            rounds.note_listed({one.done for _, one in play(rounds, now, draw)})
             now += 1
         took[topics].append(now - NOW)
         assert topics > 1 or now - NOW == said
@@ -198,6 +200,36 @@ def test_how_long_a_days_letters_take_is_said_as_it_is_and_seldom_more_than_is_l
     assert 100 < statistics.mean(took[3]) < 135
     for topics, all_of_it in took.items():
         assert sum(one <= rounds_taken(66, topics) for one in all_of_it) >= 10
+
+
+def test_a_third_lets_all_go_together_that_came_in_six_rounds() -> None:
+    first = NOW - NOW % RELEASE_ROUNDS
+    together = range(first, first + RELEASE_ROUNDS)
+    assert {RULES.released_in(due) for due in together} == {together[-1]}
+    assert RULES.released_in(together[-1] + 1) == together[-1] + RELEASE_ROUNDS
+    assert RULES.released_at(first) == RULES.dealt_at(together[-1])
+    assert RULES.listed_in(first) == together[-1] + RELEASE_ROUNDS - 1, "an hour's worth takes several lists"
+    assert RULES.listed_in(first) + RECEIPT_ROUNDS == first + RULES.receipt_rounds
+    release, draw = LetterRelease(RULES, 1), drawing()
+    for due in together:
+        assert release.let_go(due - 1, draw) == []
+        for number in range(3):
+            assert release.hold(HeldBody(RELAYS[0], b"%d" % number, b"%d" % due, due))
+    gone = release.let_go(together[-1], draw)
+    assert Counter(one.round for one in gone) == dict.fromkeys(together, 3)
+    assert [one.round for one in gone] != sorted(one.round for one in gone)
+    assert len(release) == 0
+    assert release.hold(HeldBody(RELAYS[0], b"n", b"later", together[-1] + 1))
+    assert len(release.let_go(together[-1] + 60, draw)) == 1, "though its machine slept meanwhile"
+
+
+def test_a_third_has_no_more_room_for_a_second_than_its_share() -> None:
+    release = LetterRelease(RULES, 4)
+    held = [release.hold(HeldBody(RELAYS[0], b"n", b"m", NOW)) for _ in range(MAX_HELD_BACK // 4 + 1)]
+    assert (all(held[:-1]), held[-1]) == (True, False)
+    assert release.hold(HeldBody(RELAYS[1], b"n", b"m", NOW))
+    release.let_go(NOW + RELEASE_ROUNDS, drawing())
+    assert release.hold(HeldBody(RELAYS[0], b"n", b"m", NOW + RELEASE_ROUNDS + 1))
 
 
 def test_where_lists_are_late_each_message_goes_before_one_goes_anew() -> None:
@@ -228,7 +260,7 @@ def test_three_of_a_topic_go_in_one_of_four_rounds_and_those_of_another_in_other
         for topic in went:
             while sum(one.topic == topic for one in rounds.messages) < 2:
                 rounds.publish(topic.encode() + draw(8), now, is_held=False, topic=topic)
-        sent = [(one.key, receipt.number) for one, receipt in play(rounds, now, draw) if one.key is not None]
+        sent = [(one.key, receipt.done) for one, receipt in play(rounds, now, draw) if one.key is not None]
         assert {key[:1].decode() for key, _ in sent} == {t for t in went if rounds._topic_rounds.has(t, now)}
         for topic in went:
             if any(key[:1] == topic.encode() for key, _ in sent):
@@ -402,10 +434,10 @@ def test_a_second_that_has_letters_listed_without_end_takes_its_part_of_the_list
         assert own <= listed_numbers(receipts.end_round()), "all in the round in which they came"
     for _ in range(MAX_UNLISTED):
         receipts.note(RELAYS[0], draw(NUMBER))
-    blocks = [listed_numbers(receipts.end_round()) for _ in range(MAX_UNLISTED // 8 // LISTED_A_ROUND + 1)]
+    blocks = [listed_numbers(receipts.end_round()) for _ in range(MAX_UNLISTED // 16 // LISTED_A_ROUND + 1)]
     receipts.note(RELAYS[0], b"the last")
     assert b"the last" in listed_numbers(receipts.end_round()), "no more waited than a share"
-    assert len(blocks) == 17
+    assert len(blocks) == 9
 
 
 def test_each_round_has_one_list_at_most_and_three_days_are_kept() -> None:

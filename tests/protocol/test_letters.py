@@ -149,7 +149,7 @@ def test_a_third_opens_nothing_that_was_changed_or_has_another_mark_and_no_loop_
 
 
 def test_a_porters_empty_letters_and_a_daemons_are_alike_for_second_and_third_together() -> None:
-    """Whichever made it, one of sixteen is listed, none opens, and its bytes are evenly spread."""
+    """Whichever made it, one of eight is listed, none opens, and its bytes are evenly spread."""
     counts = {}
     for name, make in (("porter", made), ("daemon", at_second)):
         letters = [marked for _ in range(120) for marked in passed(*(make() for _ in range(5)))]

@@ -14,7 +14,10 @@ AT_ONCE_A_ROUND = 3  # of these; the others are held, whether or not there is an
 PASSED_A_ROUND = 5  # letters that a porter passes for a daemon: one more than come, or its queue would grow
 # Held letters of a daemon that may be due in one round: what is over five at its porter is lost.
 DUE_A_ROUND = PASSED_A_ROUND - AT_ONCE_A_ROUND
-RECEIPT_ROUNDS = 4  # from the one in which a letter is due to its receipt; then its message goes anew
+RECEIPT_ROUNDS = 4  # from the one in which a letter is due to that in which its daemon reads that it came
+# A third lets all go together that came in so many rounds, an hour of 600 s: when a message comes out does
+# not say in which of them its letter passed (docs/decisions/0103-thirds-let-go-by-the-hour.md).
+RELEASE_ROUNDS = 6
 HELD_DAYS = 1  # days of 24 epochs; a held letter is due a round drawn uniformly within them
 # A second passes this part of a round after its end, 60 s of 600; a third as long again after it, and lists
 # go down as long again after that.
@@ -30,7 +33,7 @@ class CoverRules:
     epoch_seconds: int
     round_seconds: int = 600
     width: int = LEAST_WIDTH
-    """Relays of each list: 4 below 1,000 daemons with cover, 8 to 10,000, 16 above."""
+    """Relays of each list: 4 below 1,000 daemons with cover, 8 to 2,000, 16 above."""
 
     def __post_init__(self) -> None:
         if not LEAST_ROUND <= self.round_seconds <= LONGEST_ROUND:
@@ -62,6 +65,23 @@ class CoverRules:
     def dealt_at(self, number: int) -> float:
         """Return the Unix time at which thirds deal with the letters of a round, and list others."""
         return self.end_of(number) + 2 * self.round_seconds / _PARTS
+
+    def released_in(self, due: int) -> int:
+        """Return the round at whose end a third lets go what is in a letter that is due in a round."""
+        return due // RELEASE_ROUNDS * RELEASE_ROUNDS + RELEASE_ROUNDS - 1
+
+    def released_at(self, due: int) -> float:
+        """Return the Unix time of that."""
+        return self.dealt_at(self.released_in(due))
+
+    def listed_in(self, due: int) -> int:
+        """Return the round by which a third lists what was in it as done: an hour's worth takes several."""
+        return self.released_in(due) + RELEASE_ROUNDS - 1
+
+    @property
+    def receipt_rounds(self) -> int:
+        """Rounds from the one in which a letter is due to the receipt of what is in it, at the most."""
+        return 2 * (RELEASE_ROUNDS - 1) + RECEIPT_ROUNDS
 
     def listed_at(self, number: int) -> float:
         """Return the Unix time at which seconds hand lists down that thirds have sent by then."""

@@ -22,7 +22,7 @@ from hushcast_protocol.cover.cover_rules import (
     CoverRules,
 )
 from hushcast_protocol.cover.letter_contents import LOOP_EVERY, LetterReceipt
-from hushcast_protocol.cover.loss_judge import ERRANDS_A_ROUND, LossJudge, LossRecord
+from hushcast_protocol.cover.loss_judge import LossJudge, LossRecord
 from hushcast_protocol.cover.topic_rounds import TOPIC_EVERY, TopicRounds
 
 # Messages of one daemon that wait for a letter or a receipt: 1 MB. A day's letters are 576.
@@ -41,13 +41,19 @@ class CoveredMessage:
     last_due: int | None = None
     """The last round in which its letter may be due; `None`: any, as it is sealed for the day of that."""
     number: bytes | None = None
-    """Of its letter under way."""
+    """By which its letter under way is listed once the message was dropped."""
     waits_until: int = 0
     """The round up to which that, or the last one, may be listed; 0: it never went."""
+    came_as: bytes = b""
+    """By which that letter is listed as it came; empty once it is. Not on disk."""
+    listed_in: int = 0
+    """The round by which its third lists that it was done; not on disk."""
+    goes_anew: bool = False
+    """Whether that letter is not its first; not on disk."""
     topic: str = field(default="", repr=False)
     """Of which it is; not on disk. Those of one topic go at once in rounds of their own."""
     is_errand: bool = False
-    """Whether it is an errand: whether that is listed depends on a relay that is no part of the chain."""
+    """Whether it is an errand: whether it is done depends on a relay that is no part of the chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,6 @@ class PlannedLetter:
 
     due: int
     key: bytes | None
-    is_errand: bool = False
 
 
 def is_behind(since: int | None, now: int) -> bool:
@@ -153,7 +158,7 @@ class LetterRounds:
         have = {topic for topic in topics if self._topic_rounds.has(topic, now)}
         for due, is_held in dues:
             fitting = (
-                PlannedLetter(due, one.key, one.is_errand)
+                PlannedLetter(due, one.key)
                 for one in self._in_turn(is_held)
                 if (is_held or one.topic in have)
                 and (one.last_due is None or due <= one.last_due)
@@ -165,15 +170,14 @@ class LetterRounds:
 
     def note_sent(self, letter: PlannedLetter, receipt: LetterReceipt) -> CoveredMessage | None:
         """Take notice that a planned letter was handed in, and what it is listed by; return its message."""
-        if not letter.is_errand and (letter.key is not None or receipt.is_loop):
+        if letter.key is not None or receipt.is_loop:
             self.judge.note_sent(receipt.number, letter.due)
             self._sent.append(receipt.number)
         for message in self._messages:
             if message.key == letter.key:
-                if message.is_errand and not message.waits_until:  # what goes anew is for who may be away
-                    self.judge.note_errand(receipt.number, letter.due)
-                    self._sent.append(receipt.number)
-                message.number, message.waits_until = receipt.number, letter.due + RECEIPT_ROUNDS
+                message.goes_anew = message.waits_until > 0
+                message.number, message.waits_until = receipt.done, letter.due + self._rules.receipt_rounds
+                message.came_as, message.listed_in = receipt.number, self._rules.listed_in(letter.due)
                 return message
         return None  # it is empty, or was taken back while its letter was sealed
 
@@ -193,17 +197,25 @@ class LetterRounds:
     def _note_missed(self, now: int) -> None:
         """Count a round that the porter did not have, by its own doing: it is no better than losing it.
 
-        As many loops as there would have been are drawn; whose topic had this round counts it as well, and so
-        do errands of which there are enough to judge by.
+        As many loops as there would have been are drawn; whose topic had this round counts it as well.
         """
         drawn = [below(self._randomness, LOOP_EVERY) for _ in range(AT_ONCE_A_ROUND)]
-        due = [one for one in self._in_turn(is_held=False) if self._topic_rounds.has(one.topic, now)]
-        errands = [one for one in due if one.is_errand and not one.waits_until]
-        if 0 in drawn or len(errands) >= ERRANDS_A_ROUND or any(not one.is_errand for one in due):
+        waiting = self._in_turn(is_held=False)
+        if 0 in drawn or any(self._topic_rounds.has(one.topic, now) for one in waiting):
             self.judge.note_missed(now)
 
     def note_listed(self, numbers: Collection[bytes]) -> list[bytes]:
-        """Take a third's list; return the keys of what is done."""
+        """Take a third's list; return the keys of what is done.
+
+        A third that has a message has to drop it, too, and of several errands to have one carried out.
+        """
+        for message in self._messages:
+            if message.number is not None and message.came_as and message.came_as in numbers:
+                message.came_as = b""
+                if not message.is_errand:
+                    self.judge.note_sent(message.number, message.listed_in)
+                elif not message.goes_anew:  # else it is for who may be away
+                    self.judge.note_errand(message.number, message.listed_in)
         done = [one.key for one in self._messages if one.number is not None and one.number in numbers]
         self._messages = [one for one in self._messages if one.key not in done]
         self.judge.note_listed(numbers)

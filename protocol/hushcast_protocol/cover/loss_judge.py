@@ -20,7 +20,12 @@ ALARM = 9.0  # nats; docs/decisions/0095-losses-are-judged-round-by-round.md has
 RESTART_ROUNDS = 2  # rounds that a second or third loses at a restart: three on one day are no alarm
 OUTAGE_ROUNDS = 6  # lost rounds on end, of those that are judged, that would be an alarm by themselves
 OUTAGE_EPOCHS = 6  # epochs that an outage may take; who loses everything is found after them
-ERRANDS_A_ROUND = 2  # of a round that counts: one that is lost alone is its relay's loss as likely as not
+# Lost rounds on end, of those that are judged, that no restart makes. Three times in a month are an alarm:
+# who loses all of an hour learns most by it, and of relays away each two months, three are once in 93 days.
+LONG_ROUNDS = 3
+LONG_DAYS = 30  # days of 24 epochs
+LONG_TIMES = 3
+ERRANDS_AN_HOUR = 3  # of which one at least is done where their third hands parcels over
 FORGIVEN_DAYS = 30  # days of 24 epochs in which one outage counts as a restart
 
 _ROUND_LOST = math.log(LOST / ORDINARY)  # nats
@@ -40,6 +45,8 @@ class LossRecord:
     """Rounds that were handed in since the first of these was judged."""
     forgiven: int = 0
     """The round in which an outage was forgiven last; 0: none was."""
+    long: tuple[int, ...] = ()
+    """When each loss of `LONG_ROUNDS` or more ended, of those of a month."""
     under_way: dict[bytes, int] = field(default_factory=dict)
     """When each letter is due whose number is to be listed."""
     rounds: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -52,8 +59,9 @@ class LossJudge:
     def __init__(self, rules: CoverRules, record: LossRecord) -> None:
         self._day_rounds = rules.rounds_in(1)
         self._forgiven_rounds = rules.rounds_in(FORGIVEN_DAYS)
+        self._long_rounds = rules.rounds_in(LONG_DAYS)
         self._longest_outage = self._day_rounds * OUTAGE_EPOCHS // EPOCHS_A_DAY
-        self._errands: dict[int, dict[bytes, bool]] = {}  # whether each is listed, by the round it is due in
+        self._errands: dict[int, dict[bytes, bool]] = {}  # whether each is done, by its release
         self.record = record
         """What is to be on disk: who has a daemon start anew does not have it forget."""
 
@@ -63,16 +71,19 @@ class LossJudge:
         return self.record.is_alarmed
 
     def note_sent(self, number: bytes, due: int) -> None:
-        """Take notice of a letter that is to be listed, a loop or a message."""
+        """Take notice of a letter that is to be listed: a loop, or one with something in it.
+
+        A message that a third lets go later is due once more then, by its other number.
+        """
         self.record.under_way[number] = due
 
-    def note_errand(self, number: bytes, due: int) -> None:
-        """Take notice of a letter that a relay beside the chain has to carry out before it is listed.
+    def note_errand(self, number: bytes, release: int) -> None:
+        """Take notice of a letter that came, and that a relay beside the chain has to carry out.
 
-        Several of one round count as one, which came if one of them did: all their relays are seldom away.
-        A round with one of them says nothing, nor do those of before a restart.
+        Several of one release count as one, which is lost if all are: their relays are seldom all away. Fewer
+        say nothing, nor do those of before a restart.
         """
-        self._errands.setdefault(due, {})[number] = False
+        self._errands.setdefault(release, {})[number] = False
 
     def note_missed(self, now: int) -> None:
         """Take notice of a round in which a letter that is to be listed could not be handed in.
@@ -86,8 +97,6 @@ class LossJudge:
         """Take notice that letters were handed in by a line that may not have been there."""
         for number in numbers:
             self.record.under_way.pop(number, None)
-            for errands in self._errands.values():
-                errands.pop(number, None)
 
     def forget_before(self, oldest: int) -> None:
         """Take notice that lists of earlier rounds are kept no more: this daemon was away for days."""
@@ -111,9 +120,9 @@ class LossJudge:
         for number in [one for one, due in record.under_way.items() if due + RECEIPT_ROUNDS < now]:
             self._count(record.under_way.pop(number), came=False)
         for due in [due for due in self._errands if due + RECEIPT_ROUNDS < now]:
-            came = self._errands.pop(due).values()
-            if len(came) >= ERRANDS_A_ROUND:
-                self._count(due, came=any(came))
+            done = self._errands.pop(due).values()
+            if len(done) >= ERRANDS_AN_HOUR:
+                self._count(due, came=any(done))
         for due in sorted(due for due in record.rounds if due + RECEIPT_ROUNDS < now):
             self._judge(due, *record.rounds.pop(due))
         record.outage = record.outage + 1 if record.lost else 0
@@ -130,6 +139,9 @@ class LossJudge:
             record.lost += 1
             return
         counted = record.lost
+        if counted >= LONG_ROUNDS:
+            record.long = (*(one for one in record.long if due - one < self._long_rounds), due)
+            record.is_alarmed |= len(record.long) >= LONG_TIMES
         can_forgive = not record.forgiven or due - record.forgiven >= self._forgiven_rounds
         if counted >= OUTAGE_ROUNDS and can_forgive:
             counted, record.forgiven = RESTART_ROUNDS, due

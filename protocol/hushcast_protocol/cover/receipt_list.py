@@ -22,12 +22,20 @@ class ReceiptList:
         """`seconds` share the room for those that wait."""
         self._randomness = randomness
         self._share = MAX_UNLISTED // seconds
-        self._waiting: RoundRobin[RelayId, bytes] = RoundRobin()
+        self._came: RoundRobin[RelayId, bytes] = RoundRobin()
+        self._done: RoundRobin[RelayId, bytes] = RoundRobin()
 
     def note(self, second: RelayId, number: bytes) -> None:
-        """List a letter of a second in one of the next rounds; where too many of it wait, in none."""
-        if self._waiting.count(second) < self._share:
-            self._waiting.add(second, number)
+        """List a letter of a second that came in a round soon; where too many of it wait, in none."""
+        self._add(self._came, second, number)
+
+    def note_done(self, second: RelayId, number: bytes) -> None:
+        """The same of what was in one, behind all that came: late, that one costs a chain, this a letter."""
+        self._add(self._done, second, number)
+
+    def _add(self, waiting: RoundRobin[RelayId, bytes], second: RelayId, number: bytes) -> None:
+        if waiting.count(second) < self._share // 2:
+            waiting.add(second, number)
 
     def end_round(self) -> bytes:
         """Return the list of a round: numbers in random order, and random ones where there are too few.
@@ -35,8 +43,9 @@ class ReceiptList:
         Seconds come in turn, so one that has letters listed without end takes its part and no more.
         """
         listed: list[bytes] = []
-        while self._waiting and len(listed) < LISTED_A_ROUND:
-            listed.append(self._waiting.pop()[1])
+        for waiting in (self._came, self._done):
+            while waiting and len(listed) < LISTED_A_ROUND:
+                listed.append(waiting.pop()[1])
         listed += [self._randomness(NUMBER) for _ in range(LISTED_A_ROUND - len(listed))]
         return b"".join(sample(self._randomness, listed, len(listed)))
 

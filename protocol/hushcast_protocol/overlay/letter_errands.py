@@ -14,7 +14,7 @@ from hushcast_protocol.cover.letter_contents import MAX_LETTER_BODY
 
 
 class DropErrand(Wire, frozen=True, tag="drop-errand"):
-    """Drop this message, as whoever publishes it would; list the letter once its origins have it.
+    """Drop this message, as whoever publishes it would; list it as done once its origins have it.
 
     The trail is zeros, as a message has it when it is sealed.
     """
@@ -23,7 +23,7 @@ class DropErrand(Wire, frozen=True, tag="drop-errand"):
 
 
 class GiveErrand(Wire, frozen=True, tag="give-errand"):
-    """Hand this parcel to this relay, as whoever drops one would; list the letter once it was carried out.
+    """Hand this parcel to this relay, as whoever drops one would; list it as done once it was carried out.
 
     So the third learns which relay, and nothing of what is asked for there.
     """

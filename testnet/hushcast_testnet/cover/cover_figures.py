@@ -15,7 +15,13 @@ from hushcast_testnet.cover.colluding_relays import (
 from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
 from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
 from hushcast_testnet.cover.line_watcher import told_apart
-from hushcast_testnet.cover.losing_porter import AuthorHabit, PorterLoss, losing_outcome, pairs_drawn
+from hushcast_testnet.cover.losing_porter import (
+    AuthorHabit,
+    PorterLoss,
+    dropping_at_once,
+    losing_outcome,
+    pairs_drawn,
+)
 from hushcast_testnet.cover.probing_porter import third_guessed
 
 _LETTERS = 150  # of each author, of the control
@@ -24,20 +30,23 @@ _RELAYS = 12
 _BEFORE, _BUSY, _AFTER = 24, 4, 40  # rounds: until all queues have begun, with messages in them, to the end
 _TRIALS = 40
 _OF_A_PORTER = 20  # lines that a second compares
-# A porter that loses letters needs this many messages, or names no more authors before they leave it.
-_WANTED, _NAMED_BY_LOSSES = 150, 0.05
-# Shares of rounds that it loses, and messages a day; of the second it needs as many as are wanted.
+_NAMED_BY_LOSSES = 0.05  # share of authors that a porter names which loses letters, at the most
+# Shares of rounds that it loses, and messages a day.
 _LOSSES = (
-    *((0.04, 12), (0.059, 4), (0.059, 12), (0.08, 12)),
+    *((0.04, 12), (0.059, 4), (0.059, 12), (0.08, 12), (0.1, 100)),
     *((0.2, 4), (0.2, 12), (0.2, 100), (0.4, 12), (0.6, 12), (0.9, 12), (0.9, 24)),
 )
+# The same by hours, each with all that a third lets go together: who loses little learns most so.
+_BY_HOURS = (0.02, 12), (0.02, 100), (0.04, 12), (0.04, 100)
 # What is measured of a porter that knows when messages wait, too: of it a day, and share of rounds lost.
 _HABITS = (
-    ("12 messages", AuthorHabit(12), 0.2),
-    ("100 messages", AuthorHabit(100), 0.2),
-    ("64 KiB", AuthorHabit(1, MAX_PARTS), 0.4),
+    ("12 messages", AuthorHabit(12), 0.2, PorterLoss.LOSES),
+    ("12 messages", AuthorHabit(12), 0.04, PorterLoss.HALVES),
+    ("100 messages", AuthorHabit(100), 0.2, PorterLoss.LOSES),
+    ("64 KiB", AuthorHabit(1, MAX_PARTS), 0.4, PorterLoss.LOSES),
 )
-_HELD = 12, 100  # messages a day; beyond the bar by far is the second
+_HELD = 12, 100  # messages a day
+_FOUND = 0.3  # share of authors of a hundred held messages that are named where thirds drop at once
 _WIDTH = 4  # thirds that a porter probes
 
 
@@ -132,11 +141,17 @@ def _losing(scene: CollusionScene) -> Iterator[CoverFigure]:
     for how in PorterLoss:
         if how != PorterLoss.LOSES:
             yield _losing_of(scene, 0.2, AuthorHabit(12), how)
+    for lost, often in _BY_HOURS:
+        yield _losing_of(scene, lost, AuthorHabit(often), PorterLoss.RELEASES)
     for often in _HELD:
         yield _losing_of(scene, 0.2, AuthorHabit(often, is_held=True), PorterLoss.LOSES)
-    for what, habit, lost in _HABITS:
-        found = losing_outcome(scene.users, lost, habit, scene.draws, seed=scene.seed)
-        name = f"authors of {what} a day named by a porter that loses {lost:.1%} of rounds"
+    held, draws = AuthorHabit(_HELD[-1], is_held=True), scene.draws
+    yield _losing_of(scene, 0.2, held, PorterLoss.RELEASES)
+    found = losing_outcome(scene.users, 0.2, held, draws, seed=scene.seed, rules=dropping_at_once())
+    yield CoverFigure("control: the same where thirds drop messages at once", found.named, _FOUND, 1)
+    for what, habit, lost, how in _HABITS:
+        found = losing_outcome(scene.users, lost, habit, scene.draws, how, scene.seed)
+        name = f"authors of {what} a day named by a porter that {how.value} {lost:.1%} of rounds"
         if habit.parts > 1:
             yield CoverFigure(f"{name}, by {found.needed} rounds", found.named, 0, _NAMED_BY_LOSSES)
         name += " and knows when one waits"
@@ -149,8 +164,7 @@ def _losing_of(scene: CollusionScene, lost: float, habit: AuthorHabit, how: Port
     found = losing_outcome(scene.users, lost, habit, scene.draws, how, scene.seed)
     what = f"{habit.a_day} held messages" if habit.is_held else f"{habit.a_day} messages"
     name = f"authors of {what} a day named by a porter that {how.value} {lost:.1%} of rounds"
-    most = 1 if found.needed >= _WANTED else _NAMED_BY_LOSSES
-    return CoverFigure(f"{name}, by {found.needed} messages", found.named, 0, most)
+    return CoverFigure(f"{name}, by {found.needed} messages", found.named, 0, _NAMED_BY_LOSSES)
 
 
 def _authors(scene: CollusionScene) -> Iterator[CoverFigure]:

@@ -18,6 +18,7 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_chain import CoverChain
 from hushcast_protocol.cover.cover_lists import CoverLists
 from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.letter_release import HeldBody, LetterRelease
 from hushcast_protocol.cover.letter_rounds import LetterRounds
 from hushcast_protocol.cover.letter_second import LetterSecond
 from hushcast_protocol.cover.letter_third import LetterThird
@@ -77,6 +78,7 @@ class _CoveredRelay:
     second: LetterSecond | None = None
     third: LetterThird | None = None
     receipts: ReceiptList | None = None
+    release: LetterRelease | None = None
     block: bytes | None = None
 
 
@@ -99,6 +101,7 @@ class CoveredNetwork:
             own = self._relays[relay]
             own.third = LetterThird(self.rules, relay, own.key, _FIRST_ROUND)
             own.receipts = ReceiptList(self._draw, self.rules.width)
+            own.release = LetterRelease(self.rules, self.rules.width)
         self.first = self.round = _FIRST_ROUND
         self.daemons = [self._daemon(lists) for _ in range(daemons)]
         self.dropped: Counter[bytes] = Counter()
@@ -176,12 +179,16 @@ class CoveredNetwork:
 
     def _deal_by_thirds(self) -> None:
         for relay in self._relays.values():
-            if relay.third is not None and relay.receipts is not None:
+            if relay.third is not None and relay.receipts is not None and relay.release is not None:
                 for second, content in relay.third.end_round(self._draw):
                     if content.body is not None:
-                        self.dropped[content.body] += 1
+                        done = content.receipt.done
+                        relay.release.hold(HeldBody(second, done, content.body, self.round))
                     if content.is_listed:
                         relay.receipts.note(second, content.receipt.number)
+                for one in relay.release.let_go(self.round, self._draw):
+                    self.dropped[one.body] += 1
+                    relay.receipts.note_done(one.second, one.done)
                 relay.block = relay.receipts.end_round()
 
     def _empty(self, daemon: CoveredDaemon) -> bytes:

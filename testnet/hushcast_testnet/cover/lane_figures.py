@@ -19,7 +19,7 @@ from hushcast_testnet.cover.lane_watchers import (
     shower_guessed,
 )
 from hushcast_testnet.cover.laned_network import LaneFault
-from hushcast_testnet.cover.losing_porter import AuthorHabit, losing_outcome
+from hushcast_testnet.cover.losing_porter import AuthorHabit, PorterLoss, losing_outcome
 
 _DAEMONS = 6  # of networks whose blocks are sealed
 _OF_A_HOST = 20  # lines that a host or second compares
@@ -29,13 +29,15 @@ _LOST, _A_DAY = 0.2, 48  # share of blocks that a porter loses; items of a box
 # rounds which it loses. A tree over 500 relays takes 66 (`letter_parcels.letters_of`), a host one.
 _TREE, _ERRAND = AuthorHabit(1, 66, is_errand=True), AuthorHabit(1, is_errand=True)
 _SET_UP = (
-    ("all relays of a tree", _TREE, 0.9),
-    ("all relays of a tree", _TREE, 0.4),
-    ("all relays of a tree", _TREE, 0.2),
-    ("all relays of a tree", _TREE, 0.1),
-    ("all relays of a tree", _TREE, 0.04),
-    ("a tenth of a tree's relays", replace(_TREE, seen=0.1), 0.2),
-    ("a host a day", _ERRAND, 0.2),
+    ("all relays of a tree", _TREE, 0.9, PorterLoss.LOSES),
+    ("all relays of a tree", _TREE, 0.4, PorterLoss.LOSES),
+    ("all relays of a tree", _TREE, 0.2, PorterLoss.LOSES),
+    ("all relays of a tree", _TREE, 0.1, PorterLoss.LOSES),
+    ("all relays of a tree", _TREE, 0.04, PorterLoss.LOSES),
+    ("all relays of a tree", _TREE, 0.04, PorterLoss.RELEASES),
+    ("all relays of a tree", _TREE, 0.02, PorterLoss.RELEASES),
+    ("a tenth of a tree's relays", replace(_TREE, seen=0.1), 0.2, PorterLoss.LOSES),
+    ("a host a day", _ERRAND, 0.2, PorterLoss.LOSES),
 )
 _NAMED = 0.05
 _CHANCE = 1.5  # times chance that a guess may be right
@@ -96,10 +98,10 @@ def _words(scene: CollusionScene) -> Iterator[CoverFigure]:
 
 def _set_up(scene: CollusionScene) -> Iterator[CoverFigure]:
     """Readers by the letters that set their subscriptions up, as they go from a daemon that publishes."""
-    for whom, habit, lost in _SET_UP:
-        found = losing_outcome(scene.users, lost, habit, scene.draws, seed=scene.seed)
-        name = f"readers named by {whom} and a porter that loses {lost:.1%} of rounds, by {found.needed}"
-        yield CoverFigure(name, found.named, 0, _NAMED)
+    for whom, habit, lost, how in _SET_UP:
+        found = losing_outcome(scene.users, lost, habit, scene.draws, how, scene.seed)
+        name = f"readers named by {whom} and a porter that {how.value} {lost:.1%} of rounds"
+        yield CoverFigure(f"{name}, by {found.needed}", found.named, 0, _NAMED)
 
 
 def _readers(scene: CollusionScene) -> Iterator[CoverFigure]:

@@ -1,4 +1,4 @@
-"""A third's part: it drops the messages in letters as a publisher does, hands over parcels, lists both."""
+"""A third's part: it lists what came; once an hour it drops messages, hands parcels over and lists those."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.cover.cover_frames import CoverList, CoverMarked
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letter_batch import MAX_LETTERS_HELD
-from hushcast_protocol.cover.letter_contents import LetterFind
+from hushcast_protocol.cover.letter_release import HeldBody, LetterRelease
 from hushcast_protocol.cover.letter_second import MarkedLetter
 from hushcast_protocol.cover.letter_third import LetterThird
 from hushcast_protocol.cover.receipt_list import ReceiptList
@@ -39,10 +39,11 @@ class ErrandDesk:
         first = self._now + 1
         self._machine = LetterThird(rules, means.relay, means.identity.parcel_key, first)
         self._receipts = ReceiptList(self._env.randomness, rules.width)
+        self._release = LetterRelease(rules, rules.width)
         self._came: Counter[RelayId] = Counter()  # letters of each second since the last round
         self._errands: RoundRobin[RelayId, tuple[bytes, Message]] = RoundRobin()
         self._more = trio.Event()
-        self._parcels = ParcelErrands(rules.width, means, self._receipts.note)
+        self._parcels = ParcelErrands(rules.width, means, self._receipts.note_done)
 
     @property
     def _now(self) -> int:
@@ -82,27 +83,38 @@ class ErrandDesk:
                 await self._env.sleep_until(self._rules.dealt_at(now))
                 if self._means.covers.is_third(self._means.relay):
                     nursery.start_soon(self._send_list, await self.end_round(now))
+                await self.let_go(now)
 
     async def end_round(self, now: int) -> CoverList:
-        """Deal with the letters of a round, and return the list of it."""
+        """Hold back what is in the letters of a round, and return the list of it."""
         self._came.clear()
         for count, (second, content) in enumerate(self._machine.end_round(self._env.randomness)):
             if count % _READ_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
-            if content.body is not None:
-                self._take_errand(second, content, content.body)
+            if content.body is not None and not self._release.hold(
+                HeldBody(second, content.receipt.done, content.body, now)
+            ):
+                self._counters.add("refused_quota")
             elif content.is_listed:
                 self._receipts.note(second, content.receipt.number)
         return CoverList(now, self._receipts.end_round())
 
-    def _take_errand(self, second: RelayId, content: LetterFind, body: bytes) -> None:
+    async def let_go(self, now: int) -> None:
+        """Deal at the end of a round with what is let go then."""
+        for count, one in enumerate(self._release.let_go(now, self._env.randomness)):
+            if count % _READ_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+            self._take_errand(one)
+
+    def _take_errand(self, held: HeldBody) -> None:
+        second, done = held.second, held.done
         try:
-            errand = read_errand(body)
+            errand = read_errand(held.body)
         except PeerError:
             self._counters.add("letters_refused")
             return
         if isinstance(errand, GiveErrand):
-            self._parcels.add(second, content.receipt.number, errand)
+            self._parcels.add(second, done, errand)
             return
         if errand.message.day not in self._means.shards.calendar.open_days(self._env.now()):
             self._counters.add("refused_day")
@@ -110,7 +122,7 @@ class ErrandDesk:
         if self._errands.count(second) >= MAX_ERRANDS // self._rules.width:
             self._counters.add("refused_quota")
             return
-        self._errands.add(second, (content.receipt.number, errand.message))
+        self._errands.add(second, (done, errand.message))
         self._more.set()
         self._more = trio.Event()
 
@@ -128,4 +140,4 @@ class ErrandDesk:
             except Refusal:
                 continue  # there is nobody to drop at
             if len(set(takers.names)) >= _CONFIRMED:
-                self._receipts.note(second, number)
+                self._receipts.note_done(second, number)

@@ -16,7 +16,7 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, encode
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.parts import parts_of
-from hushcast_protocol.cover.cover_rules import RECEIPT_ROUNDS, CoverRules
+from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letter_contents import NUMBER
 from hushcast_protocol.cover.letter_rounds import (
     MAX_UNDER_COVER,
@@ -172,7 +172,7 @@ class CoveredMessages:
             return None
         lapse = self.calendar.lapse(day)
         due = self._rules.round_at(lapse)
-        while self._rules.dealt_at(due + 1) > lapse:
+        while self._rules.released_at(due + 1) > lapse:
             due -= 1
         return due
 
@@ -199,7 +199,7 @@ class CoveredMessages:
             begin = f"in {span(max(0.0, self.begins * rules.round_seconds - now))}"
         is_begun = self.begins is not None and self.begins <= rules.round_at(now)
         first = "under cover" if is_begun else f"under cover letters begin {begin}; then"
-        soon = f"{span((RECEIPT_ROUNDS + 1) * rules.round_seconds)} later"
+        soon = f"{span((rules.receipt_rounds + 1) * rules.round_seconds)} later"
         keys = set(_keys(covered))
         is_held = any(one.is_held for one in self.rounds.messages if one.key in keys)
         number = self.rounds.rounds_until(keys)
@@ -217,7 +217,8 @@ class CoveredMessages:
 
         Each of some topics has as many.
         """
-        rounds = rounds_taken(1, topics) + rounds_taken(letters, topics) + 2 * (RECEIPT_ROUNDS + 1)
+        receipts = 2 * (self._rules.receipt_rounds + 1)
+        rounds = rounds_taken(1, topics) + rounds_taken(letters, topics) + receipts
         begin = 0.0 if self.begins is None else self.begins * self._rules.round_seconds - self._env.now()
         return max(0.0, begin) + rounds * self._rules.round_seconds
 
@@ -238,9 +239,9 @@ class CoveredMessages:
             return f"under cover, and nothing arrives now: {self.problem}"
         if self.begins is None:
             return "under cover letters begin within a day; then relays are told"
-        rounds = self.rounds.rounds_until(keys) + RECEIPT_ROUNDS + 1
+        rounds = self.rounds.rounds_until(keys) + rules.receipt_rounds + 1
         if letters:
-            rounds = self.rounds.rounds_for(topic, letters, rounds) + RECEIPT_ROUNDS + 1
+            rounds = self.rounds.rounds_for(topic, letters, rounds) + rules.receipt_rounds + 1
         seconds = max(0.0, self.begins * rules.round_seconds - now) + rounds * rules.round_seconds
         then = f"{span(opens - seconds)} later, as the next day begins," if opens > seconds else "then"
         return (
@@ -260,7 +261,7 @@ class CoveredMessages:
                 if waiting is None or letter.key is None:
                     continue
                 number = letter.key[_ID] if len(letter.key) > _ID else 0
-                day = self.calendar.day(self._rules.dealt_at(letter.due))
+                day = self.calendar.day(self._rules.released_at(letter.due))
                 try:
                     message = await waiting.covered.sealed_for(day, number)
                     found[letter.key] = errand_body(DropErrand(message))

@@ -45,13 +45,14 @@ class _StoredLosses(msgspec.Struct, frozen=True, array_like=True):
     forgiven: Counter = 0
     under_way: tuple[tuple[bytes, Counter], ...] = ()
     rounds: tuple[tuple[Counter, Counter, Counter], ...] = ()
+    long: tuple[Counter, ...] = ()
 
     @classmethod
     def of(cls, record: LossRecord) -> _StoredLosses:
         rounds = tuple((due, *counts) for due, counts in record.rounds.items())
         under_way = tuple(record.under_way.items())
         numbers = record.lost, record.outage, record.forgiven
-        return cls(record.score, record.is_alarmed, *numbers, under_way, rounds)
+        return cls(record.score, record.is_alarmed, *numbers, under_way, rounds, record.long)
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -61,7 +62,7 @@ class _StoredLosses(msgspec.Struct, frozen=True, array_like=True):
         under_way = {sized(number, NUMBER): due for number, due in self.under_way}
         rounds = {due: (came, lost) for due, came, lost in self.rounds}
         numbers = self.lost, self.outage, self.forgiven
-        return LossRecord(self.score, self.is_alarmed, *numbers, under_way, rounds)
+        return LossRecord(self.score, self.is_alarmed, *numbers, self.long, under_way, rounds)
 
 
 class _StoredChain(msgspec.Struct, frozen=True, array_like=True):

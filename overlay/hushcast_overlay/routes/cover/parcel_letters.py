@@ -25,7 +25,7 @@ _KEY = 32  # bytes
 
 
 class ParcelLetters:
-    """Makes the errands of one daemon; each is sealed for the epoch in which its letter is dealt with."""
+    """Makes the errands of one daemon; each is sealed for the epoch in which its third lets it go."""
 
     def __init__(self, rules: CoverRules, rosters: RosterKeeper, env: Environment) -> None:
         self._rules = rules
@@ -84,7 +84,7 @@ class ParcelLetters:
         near = self._rosters.whole
         there = parcel.among({relay for relay in parcel.shape.parents if near.relay(relay) is not None})
         roster = _listing(near, there)
-        epoch = self._rosters.calendar.epoch(self._rules.dealt_at(due))
+        epoch = self._rosters.calendar.epoch(self._rules.released_at(due))
         translation = self._rosters.translation
         randomness = self._env.randomness
         sealed = await self._env.compute(there.sealed, instructions, roster, epoch, randomness, translation)
