@@ -8,6 +8,7 @@ from contextlib import suppress
 import trio
 
 from hushcast_protocol.mqtt.connections import MqttConnection
+from hushcast_runtime.transports.at_once import write_at_once, writes_at_once
 from hushcast_runtime.transports.base import TransportError
 
 MAX_WAITING = 1024 * 1024  # bytes queued to one client; then its QoS 0 messages are dropped, and its own wait
@@ -30,6 +31,9 @@ class ClientStream:
         `crowded` are all whose clients take what they are sent more slowly than it comes.
         """
         self._stream = stream
+        self._writes_at_once = writes_at_once(
+            stream
+        )  # a deadline and a lock for each write cost more than it
         self._crowded = crowded
         self._stalled = False
         self._waiting: list[bytes] = []
@@ -117,8 +121,7 @@ class ClientStream:
                 self._waiting.clear()
                 for start in range(0, len(data), _WRITE):
                     part = data if len(data) <= _WRITE else data[start : start + _WRITE]
-                    with trio.fail_after(WRITE_WITHIN):
-                        await self._stream.send_all(part)
+                    await self._hand_over(part)
                     self._size -= len(part)
                     self._stalled = False
                     if self._size <= CROWDED:
@@ -140,6 +143,15 @@ class ClientStream:
             raise TransportError("the connection broke") from None
         except trio.TooSlowError:
             raise TransportError("the client does not read") from None
+
+    async def _hand_over(self, part: bytes) -> None:
+        """Write bytes: at once what the stream takes, as most often all of them, and the rest in time."""
+        taken = write_at_once(self._stream, part) if self._writes_at_once else 0
+        if taken < len(part):
+            with trio.fail_after(WRITE_WITHIN):
+                await self._stream.send_all(part[taken:] if taken else part)
+        elif self._size > len(part):  # there is more: others have their turn before it
+            await trio.lowlevel.checkpoint()
 
     async def linger(self) -> None:
         """Let the client read the last packet.
