@@ -64,8 +64,23 @@ def test_waiting_for_a_processor_is_no_work() -> None:
     assert longest(own) < LOOKED_AT
 
 
-def test_short_rounds_do_not_ask_the_kernel_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_something_to_do_is_no_work() -> None:
+    """Nor is it the step's behind it, however much was done before."""
+
+    async def wait() -> None:
+        await work_in_steps(*[LOOKED_AT / 20] * 30)
+        await trio.sleep(2 * LONG)
+        work(LOOKED_AT / 3)
+        await trio.lowlevel.checkpoint()
+
+    own = Steps()
+    trio.run(wait, instruments=[own])
+    assert longest(own) == 0
+
+
+async def test_short_steps_do_not_ask_the_kernel_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gateway has some ten thousand a second, and to ask takes as long as to pass a message on."""
+    task = trio.lowlevel.current_task()
     own, asked, ask = Steps(), 0, time.thread_time
 
     def counted() -> float:
@@ -76,7 +91,7 @@ def test_short_rounds_do_not_ask_the_kernel_each(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(time, "thread_time", counted)
     began = time.perf_counter()
     for _ in range(20_000):
-        own.after_io_wait(0)
+        own.after_task_step(task)
     assert asked <= 1 + (time.perf_counter() - began) / RENEWED_AFTER
 
 

@@ -18,7 +18,7 @@ from hushcast_runtime.logs import log
 
 LONG = 0.05  # seconds of a processor; the most that a step may take for whatever a stranger sends
 LOOKED_AT = 0.01  # seconds that a step has to last until its processor time is asked for: to ask takes longer
-RENEWED_AFTER = 0.001  # seconds until a round asks for the processor time anew: a busy loop has many rounds
+RENEWED_AFTER = 0.001  # seconds until the processor time is asked for anew: a busy loop has many steps
 COMPLAIN_EVERY = 600.0  # seconds between two lines of the log
 
 
@@ -30,7 +30,7 @@ class Steps(trio.abc.Instrument):
 
     def __init__(self) -> None:
         self._began = math.inf  # it is added within a step, of which it sees the end alone
-        self._worked = time.thread_time()  # what came before the round, or a moment before it
+        self._worked = time.thread_time()  # what came before the step, or a moment before it
         self._asked = 0.0  # when that was
         self._collection_began = 0.0
         self._collected = 0.0  # within the step
@@ -57,22 +57,22 @@ class Steps(trio.abc.Instrument):
         self._longest = self._longest_collection = 0.0
         return longest
 
-    def after_io_wait(self, timeout: float) -> None:
-        """Begin a round of steps."""
-        self._began = now = time.perf_counter()
-        if now - self._asked >= RENEWED_AFTER:
-            self._asked, self._worked = now, time.thread_time()
-
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Look at the step if it lasted: all others cost a look at the clock. The next one begins with it."""
+        """Look at the step if it lasted: all others cost a look at the clock. The next one begins with it.
+
+        A wait for something to do lies between two steps, and counts with the second. It is no work.
+        """
         now = time.perf_counter()
         lasted, self._began = now - self._began, now
-        collected, self._collected = self._collected, 0.0
-        if lasted < LOOKED_AT:
+        if lasted < LOOKED_AT:  # as nearly all do, some ten thousand a second
+            if self._collected:
+                self._collected = 0.0
+            if now - self._asked >= RENEWED_AFTER:
+                self._asked, self._worked = now, time.thread_time()
             return
+        collected, self._collected = self._collected, 0.0
         worked = time.thread_time()
-        # Short steps of the same round, and of `RENEWED_AFTER` before it, are in it. Waiting for a processor
-        # is not.
+        # Short steps of `RENEWED_AFTER` before it are in it. Waiting for a processor is not.
         took = min(worked - self._worked, lasted) - collected
         self._asked, self._worked = now, worked
         if took >= LOOKED_AT:
