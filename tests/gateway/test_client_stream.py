@@ -1,4 +1,4 @@
-"""A client's stream over a real socket: what that takes is written at once, in order, and others have turns."""
+"""A client's stream over a real socket: what that takes is written at once, and others have turns."""
 
 from __future__ import annotations
 

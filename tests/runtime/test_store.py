@@ -324,9 +324,9 @@ class CountingStore(SqliteStore):
         super().__init__(path)
         self.commits: list[int] = []
 
-    def _commit(self, changes: list[Change], version: int | None = None) -> None:  # type: ignore[override]
+    def _commit(self, changes: list[Change], version: int | None = None) -> bool:  # type: ignore[override]
         self.commits.append(len(changes))
-        super()._commit(changes, version)
+        return super()._commit(changes, version)
 
 
 async def test_concurrent_writers_share_commits(tmp_path: Path) -> None:

@@ -232,10 +232,11 @@ class SqliteStore:
             await self._arrival.wait()
             # Changes that nobody waits for are committed with ones that somebody does, or alone a moment
             # later.
-            with trio.move_on_after(SOON):
-                await self._urgent.wait()
+            if not self._urgent.is_set():
+                with trio.move_on_after(SOON):
+                    await self._urgent.wait()
             batch = self._take()
-            has_free = await self._in_thread(self._commit_and_look, batch)
+            has_free = await self._in_thread(self._commit, batch.changes, batch.version)
             batch.done.set()
 
     async def write(self, *changes: Change) -> None:
@@ -292,10 +293,6 @@ class SqliteStore:
     def _ask(self, pragma: str) -> int:
         return int(self._connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
-    def _commit_and_look(self, batch: _Batch) -> bool:
-        self._commit(batch.changes, batch.version)
-        return self._ask("freelist_count") * self._page > MAX_FREE
-
     def _shrink(self) -> bool:
         """Give back some of the free pages above `MAX_FREE`; return whether there are more."""
         try:
@@ -327,17 +324,20 @@ class SqliteStore:
             raise StoreError("the database is damaged: it holds records that no daemon wrote")
         return found
 
-    def _commit(self, changes: Iterable[Change], version: int | None = None) -> None:
+    def _commit(self, changes: Iterable[Change], version: int | None = None) -> bool:
+        """Make changes durable; return whether there are more free pages than `MAX_FREE`."""
         try:
             self._connection.execute("BEGIN")
             _apply(self._connection, changes)
             if version is not None:
                 self._connection.execute(f"PRAGMA user_version={version:d}")
+            free = self._ask("freelist_count")  # within: it would lock the file once more by itself
             self._connection.execute("COMMIT")
             self._version = self._version if version is None else version
         except FAILURES as error:
             self._failed = True
             raise StoreError(f"the database cannot be written: {error}") from error
+        return free * self._page > MAX_FREE
 
 
 def change_records(path: Path, *changes: Change) -> None:
