@@ -54,7 +54,7 @@ class Turn:
             finally:
                 self._is_over = False
                 self._call()
-        else:
+        elif self._late or self._waiting:
             self._call()
 
     async def _wait(self) -> None:
