@@ -31,9 +31,8 @@ class ClientStream:
         `crowded` are all whose clients take what they are sent more slowly than it comes.
         """
         self._stream = stream
-        self._writes_at_once = writes_at_once(
-            stream
-        )  # a deadline and a lock for each write cost more than it
+        # A deadline and a lock for each write cost more than the write.
+        self._writes_at_once = writes_at_once(stream)
         self._crowded = crowded
         self._stalled = False
         self._waiting: list[bytes] = []

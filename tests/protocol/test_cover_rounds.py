@@ -210,7 +210,7 @@ def test_a_third_lets_all_go_together_that_came_in_six_rounds() -> None:
     assert RULES.released_at(first) == RULES.dealt_at(together[-1])
     assert RULES.listed_in(first) == together[-1] + RELEASE_ROUNDS - 1, "an hour's worth takes several lists"
     assert RULES.listed_in(first) + RECEIPT_ROUNDS == first + RULES.receipt_rounds
-    release, draw = LetterRelease(RULES, 1), drawing()
+    release, draw = LetterRelease(RULES), drawing()
     for due in together:
         assert release.let_go(due - 1, draw) == []
         for number in range(3):
@@ -218,13 +218,13 @@ def test_a_third_lets_all_go_together_that_came_in_six_rounds() -> None:
     gone = release.let_go(together[-1], draw)
     assert Counter(one.round for one in gone) == dict.fromkeys(together, 3)
     assert [one.round for one in gone] != sorted(one.round for one in gone)
-    assert len(release) == 0
+    assert release.let_go(together[-1], draw) == [], "none waits any more"
     assert release.hold(HeldBody(RELAYS[0], b"n", b"later", together[-1] + 1))
     assert len(release.let_go(together[-1] + 60, draw)) == 1, "though its machine slept meanwhile"
 
 
 def test_a_third_has_no_more_room_for_a_second_than_its_share() -> None:
-    release = LetterRelease(RULES, 4)
+    release = LetterRelease(RULES)
     held = [release.hold(HeldBody(RELAYS[0], b"n", b"m", NOW)) for _ in range(MAX_HELD_BACK // 4 + 1)]
     assert (all(held[:-1]), held[-1]) == (True, False)
     assert release.hold(HeldBody(RELAYS[1], b"n", b"m", NOW))

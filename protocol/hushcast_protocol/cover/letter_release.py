@@ -14,7 +14,7 @@ from hushcast_protocol.base.crypto.secrets import Randomness, sample
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_rules import CoverRules
 
-# Bodies of letters that wait to go on together: 32 MB. 5,000 daemons on lists of 8 that all read are 1,700.
+# Bodies of letters that wait to go on together: 32 MB. 2,000 daemons on lists of 8 that all read are 680.
 MAX_HELD_BACK = 8_192
 
 
@@ -33,16 +33,12 @@ class HeldBody:
 class LetterRelease:
     """What one third holds back."""
 
-    def __init__(self, rules: CoverRules, seconds: int) -> None:
-        """`seconds` share the room."""
+    def __init__(self, rules: CoverRules) -> None:
+        """All seconds of a list share the room."""
         self._rules = rules
-        self._share = MAX_HELD_BACK // seconds
+        self._share = MAX_HELD_BACK // rules.width
         self._held: list[HeldBody] = []
         self._counts: Counter[RelayId] = Counter()
-
-    def __len__(self) -> int:
-        """Return how many bodies wait."""
-        return len(self._held)
 
     def hold(self, held: HeldBody) -> bool:
         """Hold what came; tell whether there was room: of too many of one second it is lost."""

@@ -72,13 +72,18 @@ class CoveredDaemon:
 
 
 @dataclass
+class _CoveredThird:
+    machine: LetterThird
+    receipts: ReceiptList
+    release: LetterRelease
+
+
+@dataclass
 class _CoveredRelay:
     relay: Relay
     key: ParcelKey
     second: LetterSecond | None = None
-    third: LetterThird | None = None
-    receipts: ReceiptList | None = None
-    release: LetterRelease | None = None
+    third: _CoveredThird | None = None
     block: bytes | None = None
 
 
@@ -99,9 +104,11 @@ class CoveredNetwork:
             own.second = LetterSecond(self.rules, relay, own.key, lists.thirds, _FIRST_ROUND)
         for relay in lists.thirds:
             own = self._relays[relay]
-            own.third = LetterThird(self.rules, relay, own.key, _FIRST_ROUND)
-            own.receipts = ReceiptList(self._draw, self.rules.width)
-            own.release = LetterRelease(self.rules, self.rules.width)
+            own.third = _CoveredThird(
+                LetterThird(self.rules, relay, own.key, _FIRST_ROUND),
+                ReceiptList(self._draw, self.rules.width),
+                LetterRelease(self.rules),
+            )
         self.first = self.round = _FIRST_ROUND
         self.daemons = [self._daemon(lists) for _ in range(daemons)]
         self.dropped: Counter[bytes] = Counter()
@@ -175,21 +182,21 @@ class CoveredNetwork:
                     third = self._relays[onward].third
                     assert third is not None
                     if not self._is_lost():
-                        third.take(letter, self.round, relay.relay.id)
+                        third.machine.take(letter, self.round, relay.relay.id)
 
     def _deal_by_thirds(self) -> None:
         for relay in self._relays.values():
-            if relay.third is not None and relay.receipts is not None and relay.release is not None:
-                for second, content in relay.third.end_round(self._draw):
+            if (third := relay.third) is not None:
+                for second, content in third.machine.end_round(self._draw):
                     if content.body is not None:
                         done = content.receipt.done
-                        relay.release.hold(HeldBody(second, done, content.body, self.round))
+                        third.release.hold(HeldBody(second, done, content.body, self.round))
                     if content.is_listed:
-                        relay.receipts.note(second, content.receipt.number)
-                for one in relay.release.let_go(self.round, self._draw):
+                        third.receipts.note(second, content.receipt.number)
+                for one in third.release.let_go(self.round, self._draw):
                     self.dropped[one.body] += 1
-                    relay.receipts.note_done(one.second, one.done)
-                relay.block = relay.receipts.end_round()
+                    third.receipts.note_done(one.second, one.done)
+                relay.block = third.receipts.end_round()
 
     def _empty(self, daemon: CoveredDaemon) -> bytes:
         relays = daemon.relays

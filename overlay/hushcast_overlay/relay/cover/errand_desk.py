@@ -39,7 +39,7 @@ class ErrandDesk:
         first = self._now + 1
         self._machine = LetterThird(rules, means.relay, means.identity.parcel_key, first)
         self._receipts = ReceiptList(self._env.randomness, rules.width)
-        self._release = LetterRelease(rules, rules.width)
+        self._release = LetterRelease(rules)
         self._came: Counter[RelayId] = Counter()  # letters of each second since the last round
         self._errands: RoundRobin[RelayId, tuple[bytes, Message]] = RoundRobin()
         self._more = trio.Event()
