@@ -71,6 +71,16 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "carriers": set(),
         "processes": {"", "transports", "tor", "storage"},
     },
+    "gateway": {
+        "": {"announcement", "clients", "http", "network", "operators", "purposes", "sections"},
+        "sections": {""},
+        "announcement": {"sections"},
+        "http": {"", "sections"},
+        "clients": {"", "http", "sections"},  # either side knows the broker, and not the other side
+        "network": {"", "purposes"},
+        "purposes": {"", "sections"},
+        "operators": {"", "clients"},
+    },
     "cli": {
         "": set(),
         "configuration": {""},
@@ -280,6 +290,7 @@ def test_folders_of_a_room_see_what_their_program_sees(path: Path) -> None:
         ("hushcast_overlay.relay.peers", "hushcast_overlay.routes.route"),
         ("hushcast_brokers.broker.daemon", "hushcast_brokers.client.attachment"),
         ("hushcast_directory.client.audit", "hushcast_directory.server.archive"),
+        ("hushcast_gateway.clients.server", "hushcast_gateway.network.gateway_network"),
     ],
 )
 def test_a_wall_between_programs_holds(module: str, imported: str) -> None:

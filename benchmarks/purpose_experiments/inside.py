@@ -15,7 +15,7 @@ import msgspec
 from benchmarks.figures import Effort
 from benchmarks.purpose_experiments.sides import FILTERING, NONE, Side, spelled
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.purposes.settings import PurposesOfUser, PurposesSection
+from hushcast_gateway.sections.purposes_section import PurposesOfUser, PurposesSection
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
 from hushcast_protocol.mqtt.topics.permissions import FullPermissions

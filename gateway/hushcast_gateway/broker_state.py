@@ -8,8 +8,8 @@ from pathlib import Path
 
 import trio
 
-from hushcast_gateway.operators.refusals import RefusalLog
 from hushcast_gateway.purposes.rules import Purposes
+from hushcast_gateway.refusals import RefusalLog
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.mqtt.interfaces import NoNetwork, OuterNetwork, has_way
 from hushcast_protocol.mqtt.kept.mqtt_records import KINDS

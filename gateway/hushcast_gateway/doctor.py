@@ -15,13 +15,13 @@ import trio
 
 from hushcast.control_messages import Finding
 from hushcast_gateway.broker_state import look_into
-from hushcast_gateway.listener_settings import ListenSection
+from hushcast_gateway.clients.tls import days_left
 from hushcast_gateway.program import GATEWAY
 from hushcast_gateway.purposes.alias_keys import read_files
-from hushcast_gateway.purposes.settings import strangers, vocabulary_of
 from hushcast_gateway.purposes.standing_reservations import orphans
+from hushcast_gateway.sections.listen_section import ListenSection
+from hushcast_gateway.sections.purposes_section import strangers, vocabulary_of
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_gateway.tls import days_left
 from hushcast_protocol.base.errors import HushcastError, UsageError
 from hushcast_protocol.base.findings import bad, good, warning
 from hushcast_protocol.mqtt.topics.topic_filters import intersects
@@ -148,7 +148,7 @@ class GatewayDoctor:
         await trio.lowlevel.checkpoint()
         check = f"{'HTTP' if place.speaks_http else 'WebSockets'} of listen #{number}"
         try:
-            import hushcast_gateway.websocket  # noqa: F401
+            import hushcast_gateway.http.websocket  # noqa: F401
         except ModuleNotFoundError:
             return bad(check, "h11 and wsproto are not there", how_to_get("gateway"))
         return good(check, "there")

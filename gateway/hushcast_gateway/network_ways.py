@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from hushcast.handles import is_handle
 from hushcast.keys import read_link
-from hushcast_gateway.network_reader import NetworkSubscription
 from hushcast_gateway.settings import GatewaySettings, NetworkTopicsSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.content.attributes import Label, parse_label
@@ -21,6 +20,18 @@ from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.ways import OWN, Way, Ways
 from hushcast_protocol.purposes.purpose_keyring import PurposeKeyring
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
+
+
+class NetworkSubscription(NamedTuple):
+    """A subscription in the network."""
+
+    topic: str
+    """The topic's name, or its link."""
+    where: str
+
+    def __repr__(self) -> str:
+        """Show neither."""
+        return "NetworkSubscription(...)"
 
 
 class TopicWay(NamedTuple):

@@ -10,13 +10,14 @@ import trio
 from hushcast_gateway.announcement.announcement import announcements
 from hushcast_gateway.announcement.announcer import Announcer
 from hushcast_gateway.broker_state import BrokerState, open_broker
+from hushcast_gateway.clients.listeners import Listeners
+from hushcast_gateway.clients.server import Server
+from hushcast_gateway.clients.users import GatewayUsers
 from hushcast_gateway.counters import GATEWAY_GAUGES, MQTT, GatewayCounters
-from hushcast_gateway.listeners import Listeners
-from hushcast_gateway.network import GatewayNetwork
+from hushcast_gateway.network.gateway_network import GatewayNetwork
+from hushcast_gateway.network.no_daemon import DaemonlessNetwork
 from hushcast_gateway.network_ways import NetworkWays, read_links
-from hushcast_gateway.no_daemon import DaemonlessNetwork
 from hushcast_gateway.operators.operator_answers import OperatorAnswers
-from hushcast_gateway.operators.refusals import refusals_found
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.program import GATEWAY
@@ -24,10 +25,9 @@ from hushcast_gateway.purposes.alias_keys import read_keys
 from hushcast_gateway.purposes.purpose_state import configured
 from hushcast_gateway.purposes.reservation_removal import ReservationRemover
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.purposes.settings import PurposesSection, check_vocabulary, vocabulary_of
-from hushcast_gateway.server import Server
+from hushcast_gateway.refusals import refusals_found
+from hushcast_gateway.sections.purposes_section import PurposesSection, check_vocabulary, vocabulary_of
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_gateway.users import GatewayUsers
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET

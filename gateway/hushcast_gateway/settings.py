@@ -11,17 +11,17 @@ from msgspec import Meta, field
 from msgspec.structs import replace
 
 from hushcast_gateway.announcement.announcement import problem_of_announcement
-from hushcast_gateway.listener_settings import MAX_LISTENERS, ListenSection
 from hushcast_gateway.operators.questions import OPERATORS_SOCKET
 from hushcast_gateway.purposes.alias_keys import KeysSection
-from hushcast_gateway.purposes.settings import (
+from hushcast_gateway.sections.access_sections import AccessSection, FilterText, UserSection
+from hushcast_gateway.sections.history_section import HistorySection
+from hushcast_gateway.sections.limits_section import LimitsSection
+from hushcast_gateway.sections.listen_section import MAX_LISTENERS, ListenSection
+from hushcast_gateway.sections.purposes_section import (
     CONFIGURATION,
     PurposesSection,
     PurposeText,
 )
-from hushcast_gateway.sections.access_sections import AccessSection, FilterText, UserSection
-from hushcast_gateway.sections.history_section import HistorySection
-from hushcast_gateway.sections.limits_section import LimitsSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MAX_PACKET
 from hushcast_protocol.mqtt.topics import access

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from hushcast_gateway.purposes.settings import (
+from hushcast_gateway.sections.access_sections import AccessSection
+from hushcast_gateway.sections.limits_section import LimitsSection
+from hushcast_gateway.sections.purposes_section import (
     PurposesOfUser,
     PurposesSection,
     ReservationSection,
     check_vocabulary,
     vocabulary_of,
 )
-from hushcast_gateway.sections.access_sections import AccessSection
-from hushcast_gateway.sections.limits_section import LimitsSection
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_runtime.wording import counted
 

@@ -15,8 +15,8 @@ from memory_gateway import everything
 from naming import joined
 
 from hushcast_gateway.broker_state import open_broker
-from hushcast_gateway.no_daemon import DaemonlessNetwork
-from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_gateway.network.no_daemon import DaemonlessNetwork
+from hushcast_gateway.sections.purposes_section import PurposesSection
 from hushcast_protocol.mqtt.interfaces import OuterNetwork
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions

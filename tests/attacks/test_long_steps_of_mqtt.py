@@ -10,7 +10,7 @@ from broker_world import Client, World
 from memory_gateway import running
 from steps import one_step
 
-from hushcast_gateway.client_stream import READ
+from hushcast_gateway.clients.client_stream import READ
 from hushcast_protocol.mqtt.limits import MAX_ASKED, MAX_FILTERS, MAX_FILTERS_A_USER, MAX_QUEUE, MAX_SHARED
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 from hushcast_protocol.mqtt.topics.permissions import FullPermissions

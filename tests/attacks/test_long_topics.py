@@ -15,7 +15,7 @@ import pytest
 from broker_world import World
 from naming import joined
 
-from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_gateway.sections.purposes_section import PurposesSection
 from hushcast_protocol.mqtt.limits import MAX_TOPIC
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics import topic_names

@@ -11,8 +11,8 @@ import pytest
 import trio
 from memory_gateway import Client, running
 
+from hushcast_gateway.clients.user_turns import TURN_PACKETS, ServingTurns
 from hushcast_gateway.peer import ClientPeer
-from hushcast_gateway.user_turns import TURN_PACKETS, ServingTurns
 from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.codec import encode
 from hushcast_protocol.mqtt.wire.packets import V5, Connect, PingReq, PingResp, Publish

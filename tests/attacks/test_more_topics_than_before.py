@@ -10,8 +10,8 @@ from broker_world import World
 
 import hushcast
 from hushcast_gateway.counters import GatewayCounters
-from hushcast_gateway.network import GatewayNetwork
-from hushcast_gateway.network_reader import MAX_WAYS
+from hushcast_gateway.network.gateway_network import GatewayNetwork
+from hushcast_gateway.network.network_reader import MAX_WAYS
 from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.settings import AliasSection, DaemonSection, GatewaySettings, NetworkTopicsSection
 from hushcast_protocol.mqtt.topics.permissions import FullPermissions

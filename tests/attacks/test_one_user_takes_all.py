@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hushcast_gateway import network_publisher, network_reader
 from hushcast_gateway.counters import GatewayCounters
-from hushcast_gateway.daemon_link import DaemonLink
-from hushcast_gateway.network_publisher import NetworkPublisher
-from hushcast_gateway.network_reader import NetworkReader
+from hushcast_gateway.network import network_publisher, network_reader
+from hushcast_gateway.network.daemon_link import DaemonLink
+from hushcast_gateway.network.network_publisher import NetworkPublisher
+from hushcast_gateway.network.network_reader import NetworkReader
 from hushcast_protocol.base.shares import TIMES_FREE, Shares
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage

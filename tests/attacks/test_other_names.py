@@ -12,7 +12,7 @@ import pytest
 from broker_world import Client, World
 from naming import answered, joined
 
-from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_gateway.sections.purposes_section import PurposesSection
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.wire.packets import Publish, Will

@@ -15,7 +15,7 @@ from broker_world import World
 from naming import joined
 from steps import one_step
 
-from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_gateway.sections.purposes_section import PurposesSection
 from hushcast_protocol.mqtt.limits import MAX_FILTERS_A_USER
 from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.wire.packets import Publish, RequestedSubscription, Subscribe

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from naming import answered, joined
 
-from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_gateway.sections.purposes_section import PurposesSection
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.wire.packets import Publish

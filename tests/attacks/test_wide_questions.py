@@ -15,7 +15,7 @@ from naming import answered, joined
 from steps import one_step
 
 from hushcast_gateway.purposes.command_execution import MAX_CLEARED
-from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_gateway.sections.purposes_section import PurposesSection
 from hushcast_protocol.mqtt.limits import MAX_ASKED
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions

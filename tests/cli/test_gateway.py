@@ -16,8 +16,8 @@ from running import COMMAND, Running, environment, hushcast
 from hushcast_cli.configuration.first_config import first_config
 from hushcast_cli.configuration.places import service_places
 from hushcast_cli.configuration.user_sections import put_password
-from hushcast_gateway.http.tokens import token_hash
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_gateway.tokens import token_hash
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.processes.config import load_settings, parse_settings
 

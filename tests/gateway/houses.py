@@ -14,14 +14,14 @@ from memory_gateway import Client, Gateway, everybody, everything
 from purposes_house import VOCABULARY
 
 import hushcast
-from hushcast_gateway import daemon_link, network_reader
 from hushcast_gateway.broker_state import open_broker
+from hushcast_gateway.clients.server import Server
 from hushcast_gateway.counters import GatewayCounters
-from hushcast_gateway.network import GatewayNetwork
+from hushcast_gateway.network import daemon_link, network_reader
+from hushcast_gateway.network.gateway_network import GatewayNetwork
 from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.purposes.settings import PurposesOfUser
-from hushcast_gateway.server import Server
+from hushcast_gateway.sections.purposes_section import PurposesOfUser
 from hushcast_gateway.settings import (
     AliasSection,
     DaemonSection,

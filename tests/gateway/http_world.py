@@ -14,15 +14,15 @@ import trio
 from memory_gateway import Client, Gateway, running
 from trio.testing import memory_stream_pair
 
+from hushcast_gateway.clients.users import GatewayUsers
 from hushcast_gateway.counters import GATEWAY_COUNTERS
 from hushcast_gateway.http.http_door import HttpDoor
-from hushcast_gateway.http.tokens import new_token, token_hash
-from hushcast_gateway.listener_settings import ListenSection
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.sections.access_sections import AccessSection, UserSection
+from hushcast_gateway.sections.listen_section import ListenSection
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_gateway.users import GatewayUsers
+from hushcast_gateway.tokens import new_token, token_hash
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings
 from hushcast_protocol.mqtt.wire.packets import V5, ConnAck, Connect
 from hushcast_runtime.counters import Counters

@@ -10,8 +10,8 @@ import trio
 from trio.testing import memory_stream_pair
 
 from hushcast_gateway.broker_state import BrokerState, open_broker
+from hushcast_gateway.clients.server import Authenticate, Server
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.server import Authenticate, Server
 from hushcast_protocol.mqtt.interfaces import OuterNetwork
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.mqtt_settings import MqttSettings

@@ -24,10 +24,10 @@ from purposes_house import VOCABULARY
 
 import hushcast
 from hushcast_gateway.counters import GatewayCounters
-from hushcast_gateway.network import GatewayNetwork
+from hushcast_gateway.network.gateway_network import GatewayNetwork
 from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.purposes.settings import PurposesOfUser, PurposesSection
+from hushcast_gateway.sections.purposes_section import PurposesOfUser, PurposesSection
 from hushcast_gateway.settings import (
     AliasSection,
     DaemonSection,

@@ -8,7 +8,7 @@ import pytest
 from broker_world import Client, World
 from naming import answered, joined, judged
 
-from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_gateway.sections.purposes_section import PurposesSection
 from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import Properties, Publish
 

@@ -12,7 +12,7 @@ from zeroconf import IPVersion, ServiceBrowser, ServiceInfo, ServiceListener, Ze
 
 from hushcast_gateway.announcement.announcement import SERVICE_TYPES, Announcement, announcements
 from hushcast_gateway.announcement.announcer import Announcer
-from hushcast_gateway.listener_settings import ListenSection
+from hushcast_gateway.sections.listen_section import ListenSection
 from hushcast_runtime.environment import system_environment
 
 LOOPBACK = "127.0.0.1"

@@ -14,7 +14,7 @@ from houses import quick, until
 from keyed_houses import LINK, POSITION, House, house, keyed, network
 from purposes_house import Reader
 
-from hushcast_gateway.purposes import reservation_updates
+from hushcast_gateway.network import reservation_updates
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.wire.packets import RequestedSubscription, SubAck, Subscribe

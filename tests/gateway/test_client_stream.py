@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from hushcast_gateway.client_stream import MAX_WAITING, WRITE_WITHIN, ClientStream
+from hushcast_gateway.clients.client_stream import MAX_WAITING, WRITE_WITHIN, ClientStream
 from hushcast_runtime.transports.at_once import ReadyStream
 from hushcast_runtime.transports.base import TransportError
 

@@ -15,7 +15,7 @@ from mqtt_client import Message, Server
 from paho_client import PahoClient
 
 import hushcast
-from hushcast_gateway import network_reader
+from hushcast_gateway.network import network_reader
 
 LINK = hushcast.new_link("two houses", private=True)
 MAPS = {"zigbee2mqtt/#": "houses", "homeassistant/#": "houses"}

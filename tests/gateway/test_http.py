@@ -15,7 +15,7 @@ from wsproto import ConnectionType, events
 from wsproto.connection import Connection
 
 from hushcast_gateway.http import http_connection, http_stream
-from hushcast_gateway.listener_settings import ListenSection
+from hushcast_gateway.sections.listen_section import ListenSection
 from hushcast_protocol.mqtt.wire.packets import Publish
 
 # What is published, and read

@@ -15,13 +15,13 @@ from made_certificates import Certificates
 from memory_gateway import running
 from test_listeners import client_context, secured, tls
 
+from hushcast_gateway.clients.listeners import Listeners
+from hushcast_gateway.clients.users import GatewayUsers
 from hushcast_gateway.counters import GATEWAY_COUNTERS
-from hushcast_gateway.listener_settings import ListenSection
-from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.passwords import Passwords
 from hushcast_gateway.sections.access_sections import UserSection
+from hushcast_gateway.sections.listen_section import ListenSection
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_gateway.users import GatewayUsers
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment

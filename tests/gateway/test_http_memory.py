@@ -14,7 +14,7 @@ import trio
 from hostile_world import GatewayUnderAttack, moment
 from http_world import HttpCaller
 
-from hushcast_gateway.http.tokens import new_token, token_hash
+from hushcast_gateway.tokens import new_token, token_hash
 from hushcast_protocol.mqtt.wire.codec import encode
 from hushcast_protocol.mqtt.wire.packets import V5, Connect, RequestedSubscription, Subscribe
 

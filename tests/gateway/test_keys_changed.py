@@ -13,7 +13,7 @@ from keyed_houses import POSITION, House, by, house, keyed, keys_section, networ
 from msgspec.structs import replace
 from purposes_house import Reader
 
-from hushcast_gateway import network_reader
+from hushcast_gateway.network import network_reader
 from hushcast_runtime.storage.store import MemoryStore
 
 

@@ -16,7 +16,7 @@ import pytest
 from houses import acknowledged, houses, listening, quick
 from keyed_houses import POSITION, keyed, network
 
-from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_gateway.sections.purposes_section import PurposesSection
 from hushcast_protocol.mqtt.wire.packets import Publish
 
 ROOT = Path(__file__).parents[2]

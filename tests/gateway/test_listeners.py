@@ -14,11 +14,11 @@ import pytest
 import trio
 from made_certificates import Certificates
 
-from hushcast_gateway import listeners as module
+from hushcast_gateway.clients import listeners as module
+from hushcast_gateway.clients.listeners import Listeners
 from hushcast_gateway.counters import GATEWAY_COUNTERS
-from hushcast_gateway.listener_settings import ListenSection
-from hushcast_gateway.listeners import Listeners
 from hushcast_gateway.peer import ClientPeer
+from hushcast_gateway.sections.listen_section import ListenSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment

@@ -12,9 +12,9 @@ from houses import LINK, House, acknowledged, houses, listening, quick, until
 from memory_gateway import running
 
 import hushcast
-from hushcast_gateway import network_publisher
-from hushcast_gateway.no_daemon import DaemonlessNetwork
-from hushcast_gateway.purposes.settings import PurposesSection
+from hushcast_gateway.network import network_publisher
+from hushcast_gateway.network.no_daemon import DaemonlessNetwork
+from hushcast_gateway.sections.purposes_section import PurposesSection
 from hushcast_protocol.mqtt.envelope import OpenedEnvelope, enclose
 from hushcast_protocol.mqtt.limits import MAX_TOPIC
 from hushcast_protocol.mqtt.reason_codes import Reason

@@ -12,7 +12,7 @@ from houses import LINK, House, acknowledged, hold_answers, houses, listening, q
 from memory_gateway import Client
 
 import hushcast
-from hushcast_gateway import network_publisher
+from hushcast_gateway.network import network_publisher
 from hushcast_protocol.mqtt.envelope import OpenedEnvelope, Place, enclose
 from hushcast_protocol.mqtt.wire.packets import PubAck, Publish
 

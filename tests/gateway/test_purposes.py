@@ -18,8 +18,8 @@ from hushcast_gateway.purposes import suspensions as resting_module
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
 from hushcast_gateway.purposes.registrations import MAX_REGISTERED
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.purposes.settings import strangers
 from hushcast_gateway.purposes.suspension_notices import TOPIC
+from hushcast_gateway.sections.purposes_section import strangers
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.reason_codes import Reason

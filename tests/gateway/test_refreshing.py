@@ -8,8 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from hushcast_gateway import retained_refresh
-from hushcast_gateway.retained_refresh import RetainedRefresh
+from hushcast_gateway.network import retained_refresh
+from hushcast_gateway.network.retained_refresh import RetainedRefresh
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.storage.store import MemoryStore

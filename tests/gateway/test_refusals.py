@@ -7,7 +7,7 @@ from broker_world import World
 from memory_gateway import running
 from trio.testing import MockClock
 
-from hushcast_gateway.operators.refusals import _ADVICE, TOLD_EVERY, TWINS, RefusalLog, refusals_found
+from hushcast_gateway.refusals import _ADVICE, TOLD_EVERY, TWINS, RefusalLog, refusals_found
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.mqtt.limits import MAX_ASKED, MqttLimits
 from hushcast_protocol.mqtt.reason_codes import Reason

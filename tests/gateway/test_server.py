@@ -10,10 +10,10 @@ import trio
 from memory_gateway import Client, running
 from trio.testing import MockClock
 
-from hushcast_gateway import client_stream as connection_module
-from hushcast_gateway import server as server_module
-from hushcast_gateway.client_stream import MAX_WAITING, WRITE_WITHIN
-from hushcast_gateway.server import CONNECT_WITHIN, MAX_CONNECT
+from hushcast_gateway.clients import client_stream as connection_module
+from hushcast_gateway.clients import server as server_module
+from hushcast_gateway.clients.client_stream import MAX_WAITING, WRITE_WITHIN
+from hushcast_gateway.clients.server import CONNECT_WITHIN, MAX_CONNECT
 from hushcast_protocol.mqtt.limits import MqttLimits
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.permissions import FullPermissions, Permissions

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import hushcast
-from hushcast_gateway import listener_settings, settings
+from hushcast_gateway import settings
 from hushcast_gateway.network_ways import read_links
 from hushcast_gateway.passwords import hashed
+from hushcast_gateway.sections import listen_section as listener_settings
 from hushcast_gateway.settings import MAX_USERS, GatewaySettings
 from hushcast_gateway.summary import summary
 from hushcast_protocol.base.errors import UsageError

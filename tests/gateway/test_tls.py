@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from made_certificates import Certificates
 
-from hushcast_gateway.listener_settings import ListenSection
-from hushcast_gateway.tls import days_left, server_context
+from hushcast_gateway.clients.tls import days_left, server_context
+from hushcast_gateway.sections.listen_section import ListenSection
 from hushcast_protocol.base.errors import UsageError
 
 

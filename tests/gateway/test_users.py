@@ -8,6 +8,7 @@ import time
 import pytest
 import trio
 
+from hushcast_gateway.clients.users import GatewayUsers
 from hushcast_gateway.passwords import (
     MAX_COMPARED,
     MAX_KNOWN_AGAIN,
@@ -19,7 +20,6 @@ from hushcast_gateway.passwords import (
 )
 from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_gateway.users import GatewayUsers
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.access import AccessPermissions

@@ -14,8 +14,8 @@ from test_listeners import BYTES, client_context, running, secured, tls
 from wsproto import ConnectionType, WSConnection, events
 from wsproto.connection import Connection
 
-from hushcast_gateway.listener_settings import ListenSection
-from hushcast_gateway.websocket import CHUNK, MAX_HEADERS, WebSocketStream
+from hushcast_gateway.http.websocket import CHUNK, MAX_HEADERS, WebSocketStream
+from hushcast_gateway.sections.listen_section import ListenSection
 
 REQUEST = {
     "Host": "127.0.0.1:9001",

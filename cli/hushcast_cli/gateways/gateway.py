@@ -79,7 +79,7 @@ def token(choices: Choices, user: str, config: Path | None) -> None:
     """
     from hushcast_cli.configuration.user_sections import add_token, token_lines
     from hushcast_cli.output import json_line, note, text_line, write
-    from hushcast_gateway.http.tokens import new_token, token_hash
+    from hushcast_gateway.tokens import new_token, token_hash
     from hushcast_runtime.environment import system_environment
 
     _check(user, config)

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address
 
 import msgspec
 
-from hushcast_gateway.listener_settings import ListenSection
+from hushcast_gateway.sections.listen_section import ListenSection
 from hushcast_protocol.base.crypto.secrets import Randomness
 
 SERVICE_TYPES = {"tcp": "_mqtt._tcp.local.", "tls": "_secure-mqtt._tcp.local."}

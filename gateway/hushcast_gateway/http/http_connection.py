@@ -7,7 +7,7 @@ import trio
 from wsproto import events
 from wsproto.utilities import generate_accept_token
 
-from hushcast_gateway.websocket import WebSocketStream
+from hushcast_gateway.http.websocket import WebSocketStream
 from hushcast_protocol.http.http_request import HttpRequest
 from hushcast_protocol.http.refusals import HttpRefusal
 from hushcast_protocol.http.routes import METHODS

@@ -11,8 +11,8 @@ import trio
 from hushcast_gateway.http.browser_origins import is_here, is_ours
 from hushcast_gateway.http.http_connection import HttpConnection
 from hushcast_gateway.http.http_stream import HttpStream
-from hushcast_gateway.listener_settings import ListenSection
 from hushcast_gateway.peer import ClientPeer
+from hushcast_gateway.sections.listen_section import ListenSection
 from hushcast_protocol.http.exchanges import (
     HttpAnswer,
     HttpExchange,

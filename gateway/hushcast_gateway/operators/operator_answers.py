@@ -12,7 +12,7 @@ import msgspec
 import trio
 
 from hushcast_gateway.broker_state import BrokerState
-from hushcast_gateway.client_stream import ClientStream
+from hushcast_gateway.clients.client_stream import ClientStream
 from hushcast_gateway.operators.questions import (
     ClientLine,
     ClientsQuestion,

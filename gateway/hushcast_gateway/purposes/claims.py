@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hushcast_gateway.purposes.settings import PurposesOfUser
+from hushcast_gateway.sections.purposes_section import PurposesOfUser
 from hushcast_protocol.mqtt.topics.access import filled
 from hushcast_protocol.mqtt.topics.topic_filters import covers
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors

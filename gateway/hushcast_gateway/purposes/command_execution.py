@@ -14,8 +14,8 @@ from hushcast_gateway.purposes.commands import (
 )
 from hushcast_gateway.purposes.purpose_state import PurposeState
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription
-from hushcast_gateway.purposes.settings import PurposesSection
 from hushcast_gateway.purposes.suspensions import STEPS_AT_ONCE
+from hushcast_gateway.sections.purposes_section import PurposesSection
 from hushcast_protocol.base.budget import Budget, BudgetExhausted
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.mqtt_session import MqttSession

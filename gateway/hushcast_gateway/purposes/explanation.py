@@ -16,8 +16,8 @@ from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.purpose_state import PurposeState, configured
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
-from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesSection, vocabulary_of
 from hushcast_gateway.purposes.suspensions import STEPS_AT_ONCE
+from hushcast_gateway.sections.purposes_section import CONFIGURATION, PurposesSection, vocabulary_of
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.errors import UsageError

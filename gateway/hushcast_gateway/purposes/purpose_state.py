@@ -20,7 +20,7 @@ from hushcast_gateway.purposes.records import (
     read_reservation,
     reservation_of,
 )
-from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesSection
+from hushcast_gateway.sections.purposes_section import CONFIGURATION, PurposesSection
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.mqtt.kept.ledger import Ledger

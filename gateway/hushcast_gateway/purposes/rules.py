@@ -22,10 +22,10 @@ from hushcast_gateway.purposes.purpose_state import PurposeState, configured
 from hushcast_gateway.purposes.readers import Readers
 from hushcast_gateway.purposes.records import AuditRecord, Presubscription, What
 from hushcast_gateway.purposes.registrations import Registrations
-from hushcast_gateway.purposes.settings import CONFIGURATION, PurposesOfUser, PurposesSection
 from hushcast_gateway.purposes.subscribe_requests import SubscribeRequests
 from hushcast_gateway.purposes.suspensions import STEPS_AT_ONCE, Suspensions
 from hushcast_gateway.purposes.withdrawals import PurposeWithdrawals
+from hushcast_gateway.sections.purposes_section import CONFIGURATION, PurposesOfUser, PurposesSection
 from hushcast_protocol.base.budget import Budget
 from hushcast_protocol.base.crypto.secrets import Randomness
 from hushcast_protocol.base.errors import UsageError

@@ -7,7 +7,7 @@ from typing import Any
 from hushcast_gateway.purposes.explanation import NO_SECTION
 from hushcast_gateway.purposes.purpose_state import PurposeState, configured
 from hushcast_gateway.purposes.reservation_removal import is_to_be_dropped, to_be_dropped
-from hushcast_gateway.purposes.settings import CONFIGURATION, vocabulary_of
+from hushcast_gateway.sections.purposes_section import CONFIGURATION, vocabulary_of
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.purposes.clauses import Clause

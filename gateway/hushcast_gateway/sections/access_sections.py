@@ -8,8 +8,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from hushcast_gateway import passwords
-from hushcast_gateway.http.tokens import is_token_hash
-from hushcast_gateway.purposes.settings import PurposesOfUser
+from hushcast_gateway.sections.purposes_section import PurposesOfUser
+from hushcast_gateway.tokens import is_token_hash
 from hushcast_protocol.mqtt.topics import access
 from hushcast_protocol.mqtt.topics.access import CLIENT, USER, Access
 

@@ -19,7 +19,7 @@ from http_programs import by_apprise, by_curl, by_npm, with_apprise, with_chromi
 from mqtt_client import WITHIN
 from ports import free_port
 
-from hushcast_gateway.http.tokens import new_token, token_hash
+from hushcast_gateway.tokens import new_token, token_hash
 
 pytestmark = pytest.mark.processes
 

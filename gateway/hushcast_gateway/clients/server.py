@@ -11,8 +11,8 @@ from typing import Any
 import trio
 
 from hushcast_gateway.broker_state import BrokerState
-from hushcast_gateway.client_stream import ClientStream, relieve
-from hushcast_gateway.user_turns import AT_ONCE, ServingTurns, Turn
+from hushcast_gateway.clients.client_stream import ClientStream, relieve
+from hushcast_gateway.clients.user_turns import AT_ONCE, ServingTurns, Turn
 from hushcast_protocol.base.shares import User
 from hushcast_protocol.mqtt.connections import MqttConnection
 from hushcast_protocol.mqtt.handshake import refusal, refuse

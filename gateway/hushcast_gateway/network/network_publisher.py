@@ -13,8 +13,8 @@ import trio
 
 import hushcast
 from hushcast import control_messages
-from hushcast_gateway.daemon_link import DaemonLink
-from hushcast_gateway.latest_ids import LatestIds
+from hushcast_gateway.network.daemon_link import DaemonLink
+from hushcast_gateway.network.latest_ids import LatestIds
 from hushcast_protocol.base.shares import Shares
 from hushcast_protocol.mqtt.network_publication import NetworkPublication
 from hushcast_protocol.mqtt.reason_codes import Reason

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import trio
 
-from hushcast_gateway.listener_settings import ListenSection
+from hushcast_gateway.clients.tls import common_name, server_context
 from hushcast_gateway.peer import ClientPeer
-from hushcast_gateway.tls import common_name, server_context
+from hushcast_gateway.sections.listen_section import ListenSection
 from hushcast_protocol.base.errors import PeerError, UsageError
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
@@ -204,7 +204,7 @@ class _Unclosed(trio.abc.Stream):
 
 def _accept_websockets() -> Accept:
     try:
-        from hushcast_gateway.websocket import accept
+        from hushcast_gateway.http.websocket import accept
     except ModuleNotFoundError:
         raise UsageError(f"kind ws and wss need an extra: {how_to_get('gateway')}") from None
     return accept

@@ -11,19 +11,19 @@ import trio
 import hushcast
 from hushcast.keys import new_token
 from hushcast_gateway.broker_state import BrokerState
-from hushcast_gateway.daemon_link import DaemonLink
-from hushcast_gateway.latest_ids import LatestIds
-from hushcast_gateway.network_publisher import NetworkPublisher, TaggedPayload
-from hushcast_gateway.network_reader import NetworkReader
+from hushcast_gateway.network.daemon_link import DaemonLink
+from hushcast_gateway.network.latest_ids import LatestIds
+from hushcast_gateway.network.network_publisher import NetworkPublisher, TaggedPayload
+from hushcast_gateway.network.network_reader import NetworkReader
+from hushcast_gateway.network.network_seal import ArrivedMessage, NetworkSeal
+from hushcast_gateway.network.numbered_topics import HandOut, NumberedTopics
+from hushcast_gateway.network.reservation_updates import ReservationUpdates, take_carried
+from hushcast_gateway.network.retained_backlog import RetainedBacklog
+from hushcast_gateway.network.retained_refresh import RetainedRefresh
+from hushcast_gateway.network.withdrawal_sender import WithdrawalMessage, WithdrawalSender
 from hushcast_gateway.network_ways import NetworkWays
-from hushcast_gateway.numbered_topics import HandOut, NumberedTopics
-from hushcast_gateway.purposes.network_seal import ArrivedMessage, NetworkSeal
-from hushcast_gateway.purposes.reservation_updates import ReservationUpdates, take_carried
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.retained_backlog import RetainedBacklog
-from hushcast_gateway.retained_refresh import RetainedRefresh
 from hushcast_gateway.settings import GatewaySettings
-from hushcast_gateway.withdrawal_sender import WithdrawalMessage, WithdrawalSender
 from hushcast_protocol.content.payload_sizes import MAX_PAYLOAD
 from hushcast_protocol.mqtt.arrival_order import ReleasedArrival, stream_of
 from hushcast_protocol.mqtt.envelope import OpenedEnvelope, enclose, placed, travelling

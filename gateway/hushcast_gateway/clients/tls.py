@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from hushcast_gateway.listener_settings import ListenSection
+from hushcast_gateway.sections.listen_section import ListenSection
 from hushcast_protocol.base.errors import UsageError, unreadable
 
 MAX_PEM = 1 << 20  # bytes of a file of certificates

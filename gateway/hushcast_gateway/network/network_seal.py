@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hushcast_gateway.network_publisher import TaggedPayload
+from hushcast_gateway.network.network_publisher import TaggedPayload
+from hushcast_gateway.network.reservation_updates import ReservationUpdate
+from hushcast_gateway.network.withdrawal_sender import WithdrawalMessage
 from hushcast_gateway.network_ways import NetworkWays, TopicWay
-from hushcast_gateway.purposes.reservation_updates import ReservationUpdate
 from hushcast_gateway.purposes.rules import Purposes
-from hushcast_gateway.withdrawal_sender import WithdrawalMessage
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.mqtt.envelope import OpenedEnvelope, disclose
 from hushcast_protocol.mqtt.network_publication import NetworkPublication

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 import trio
 
 import hushcast
-from hushcast_gateway.daemon_link import DaemonLink
+from hushcast_gateway.network.daemon_link import DaemonLink
+from hushcast_gateway.network_ways import NetworkSubscription
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.shares import Shares, User
@@ -43,18 +43,6 @@ _KIND = RecordKind(
 _OPEN, _ALIAS = b"o", b"a"
 _ASKED = b"w"  # before the conditions that were asked for; earlier versions wrote one, or none
 _AND = b"\0"  # between two of them
-
-
-class NetworkSubscription(NamedTuple):
-    """A subscription in the network."""
-
-    topic: str
-    """The topic's name, or its link."""
-    where: str
-
-    def __repr__(self) -> str:
-        """Show neither."""
-        return "NetworkSubscription(...)"
 
 
 Take = Callable[[Way, hushcast.Message, Callable[[], None]], Awaitable[None]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from weakref import WeakSet
 
-from hushcast_gateway.http.tokens import is_token, token_hash
 from hushcast_gateway.passwords import Passwords, TooBusy
 from hushcast_gateway.peer import ClientPeer
 from hushcast_gateway.settings import GatewaySettings
+from hushcast_gateway.tokens import is_token, token_hash
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.wire.packets import Connect
