@@ -33,7 +33,9 @@ from hushcast_testnet.tor.private_tor import TorNetwork
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `steps`
+sys.path.insert(0, str(Path(__file__).parent))
+
+import helper_folders  # noqa: F401
 
 T = TypeVar("T")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 
-from test_architecture import FILES, name_of
+from test_architecture import FILES, ROOT, name_of
 
 FRAMES = "the word of each of several protocols, which never meet"
 TRACES = "the kind of a line in a trace, which is named after its class"
@@ -72,3 +73,11 @@ def test_a_file_is_named_by_a_noun() -> None:
     assert verbal == TERMS
     assert len(TERMS) < 40
     assert not names & ADVERBS
+
+
+def test_a_helper_of_tests_has_a_name_of_its_own() -> None:
+    """All of them are on one path (`helper_folders.py`): of two with one name tests would find the first."""
+    files = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith(("test_", "__"))]
+    counts = Counter(path.stem for path in files if path.name != "conftest.py")
+    assert len(counts) > 100
+    assert not {name for name, count in counts.items() if count > 1}

@@ -15,14 +15,17 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    import helper_folders  # noqa: F401
+
+from spark_same import by_spark
+
 from hushcast_analytics.checkpoints import kept
 from hushcast_analytics.delivery_figures import summary
 from hushcast_analytics.generator.generator_jobs import generate
 from hushcast_analytics.generator.scenario import GeneratorScenario
 from hushcast_analytics.spark_session import open_session
-
-sys.path.append(str(Path(__file__).parents[1] / "located"))
-from spark_same import by_spark
 
 ASKED = GeneratorScenario(20, 2, publications=10, epochs=2, clients=0, up=5, down=2)
 ROWS = 1000

@@ -7,14 +7,8 @@ has never heard of that set. If each judged by what it holds, they would count d
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import msgspec
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))
-
 from authority_world import FIRST, NETWORK, RELAYS, SEEDS, Member, World, members
 
 from hushcast_protocol.authorities.ballots import Ballot, Cast, ballot_digest

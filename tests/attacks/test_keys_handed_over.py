@@ -6,15 +6,9 @@ key's, which is a fork, or one of an epoch that nobody signed for, as after a ba
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-from told_heads import head_told
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))
-
 import pytest
 from authority_world import FIRST, NETWORK, SEEDS, members, start_of
+from told_heads import head_told
 
 from hushcast_protocol.authorities.actions import AuthorityState
 from hushcast_protocol.authorities.chain import Chain, ChainState, handed_over

@@ -20,25 +20,25 @@ from unittest import mock
 
 import trio
 
-HERE = Path(__file__).parent
 if __name__ == "__main__":
-    sys.path[:0] = [str(HERE), str(HERE.parent / "node"), str(HERE.parent / "protocol")]
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    import helper_folders  # noqa: F401
 
-from small_network import until  # noqa: E402
-from small_tree import TOPIC, Client, Member, SmallTree, small_tree  # noqa: E402
+from small_network import until
+from small_tree import TOPIC, Client, Member, SmallTree, small_tree
 
-import hushcast_protocol.brokers.filter_routes  # noqa: E402
-import hushcast_protocol.brokers.shown_filters  # noqa: E402
-from hushcast_protocol.base.link.hop_link import IDLE  # noqa: E402
-from hushcast_protocol.base.observations import Advertised  # noqa: E402
-from hushcast_protocol.brokers.filter_index import Meter  # noqa: E402
-from hushcast_protocol.brokers.filters import Filter  # noqa: E402
-from hushcast_protocol.brokers.frames import Ping  # noqa: E402
-from hushcast_protocol.brokers.poset import Poset  # noqa: E402
-from hushcast_protocol.brokers.roots import RootChanges  # noqa: E402
-from hushcast_protocol.content.messages import Message  # noqa: E402
-from hushcast_protocol.content.predicates import parse_where  # noqa: E402
-from hushcast_runtime.transports.base import TransportError  # noqa: E402
+import hushcast_protocol.brokers.filter_routes
+import hushcast_protocol.brokers.shown_filters
+from hushcast_protocol.base.link.hop_link import IDLE
+from hushcast_protocol.base.observations import Advertised
+from hushcast_protocol.brokers.filter_index import Meter
+from hushcast_protocol.brokers.filters import Filter
+from hushcast_protocol.brokers.frames import Ping
+from hushcast_protocol.brokers.poset import Poset
+from hushcast_protocol.brokers.roots import RootChanges
+from hushcast_protocol.content.messages import Message
+from hushcast_protocol.content.predicates import parse_where
+from hushcast_runtime.transports.base import TransportError
 
 KINDS = ("fire", "flood", "storm", "quake")
 TOWNS = (20, 50, 80)  # where clustered subscribers live

@@ -14,16 +14,16 @@ import sys
 from pathlib import Path
 from statistics import median
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "node"), str(HERE.parent / "runtime")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import trio  # noqa: E402
-import trio.testing  # noqa: E402
-from broker_daemons import TreeOfDaemons, tree_of_daemons  # noqa: E402
-from small_network import ONE, Ear  # noqa: E402
-from test_full_brokers import ROWS, SIX, sent, started  # noqa: E402
+import helper_folders  # noqa: F401
+import trio
+import trio.testing
+from broker_daemons import TreeOfDaemons, tree_of_daemons
+from small_network import ONE, Ear
+from test_full_brokers import ROWS, SIX, sent, started
 
-from hushcast_runtime.logs import LEVELS, log  # noqa: E402
+from hushcast_runtime.logs import LEVELS, log
 
 PROFILES = ("full/3", "full/2/apart", "full/3/apart", "full/4/apart")
 WITHIN = 1200.0  # virtual seconds in which all has come

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
+from filter_examples import Brute
 from small_network import until
 from small_tree import KEY, SmallTree, filter_of, hears, small_tree
 from test_broker_levels import wants
 from test_tomography import SOUTH, observed_tree, settled
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "protocol"))
-
-from filter_examples import Brute
 
 from hushcast_protocol.base.observations import Advertised
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition

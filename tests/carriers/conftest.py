@@ -1,29 +1,19 @@
-"""Carriers run under virtual time, and find their helpers, and those of `tests/node`, on the path."""
+"""Carriers run under virtual time."""
 
 from __future__ import annotations
 
 import functools
-import sys
 from pathlib import Path
 
 import pytest
-
-HERE = Path(__file__).parent
-sys.path[:0] = [
-    str(HERE),
-    str(HERE.parent / "node"),
-    str(HERE.parent / "central"),
-    str(HERE.parent / "brokers"),
-]
-
-from virtual_time import give_virtual_time, run_hostile  # noqa: E402
-from worlds import brokers_over_tcp, central_over_tcp, overlay_over_tcp  # noqa: E402
+from virtual_time import give_virtual_time, run_hostile
+from worlds import brokers_over_tcp, central_over_tcp, overlay_over_tcp
 
 QUIET = 0.002  # real seconds without a byte from any socket after which nothing more is on its way
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    give_virtual_time(items, HERE, run_hostile)
+    give_virtual_time(items, Path(__file__).parent, run_hostile)
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         if parameters.get("opened") in (overlay_over_tcp, central_over_tcp, brokers_over_tcp):

@@ -1,19 +1,14 @@
-"""Puts this folder and that of the fake carrier on the path, for imports; and serves a daemon."""
+"""Serves a daemon on a fake carrier."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import trio
-
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "carriers")]
-
-from fake_daemon import FakeDaemon  # noqa: E402
-from running import STATES, environment  # noqa: E402
+from fake_daemon import FakeDaemon
+from running import STATES, environment
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,15 +10,11 @@ import pytest
 import trio
 from fake_daemon import NODES
 from msgspec.structs import replace
+from providing import OWNER, Town
 from running import WITHIN, Running, environment, hushcast
 
 from hushcast_cli.located.feed_listener import printer_for
 from hushcast_located import OwnerKeyChange
-
-TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS / folder) for folder in ("located", "client")]
-
-from providing import OWNER, Town  # noqa: E402
 
 WANTED = ("--at", "60.17,24.94", "--keywords", "shoe,discount")
 

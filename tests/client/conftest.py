@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import trio
-
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), *(str(HERE.parent / folder) for folder in ("carriers", "cli"))]
-
-from world import World  # noqa: E402
+from world import World
 
 
 @pytest.fixture(params=["trio", "asyncio"])

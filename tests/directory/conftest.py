@@ -1,17 +1,12 @@
-"""The directory runs under virtual time, and finds its helpers on the path (`--import-mode=importlib`)."""
+"""The directory runs under virtual time."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "node")]
-
-from virtual_time import give_virtual_time  # noqa: E402
+from virtual_time import give_virtual_time
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    give_virtual_time(items, HERE)
+    give_virtual_time(items, Path(__file__).parent)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import trio
-
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), *(str(HERE.parent / folder) for folder in ("carriers", "cli"))]
-
-from example_runs import Place  # noqa: E402
+from example_runs import Place
 
 
 @pytest.fixture

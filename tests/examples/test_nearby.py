@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import signal
-import sys
-from pathlib import Path
 
 import pytest
 import trio
 from example_runs import Place
 from msgspec.structs import replace
+from providing import Provider
 
-TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS / folder) for folder in ("located", "client")]
-
-from providing import Provider  # noqa: E402
-
-import hushcast  # noqa: E402
-from hushcast_protocol.spatial.offer import write_offer  # noqa: E402
+import hushcast
+from hushcast_protocol.spatial.offer import write_offer
 
 
 @pytest.mark.slow

@@ -18,9 +18,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
-sys.path[:0] = [str(HERE)]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "tools")]
 
-import tried_folders  # noqa: E402, F401 - puts what is tried on the path
+import helper_folders  # noqa: E402, F401
 from hunting import FindingError, Result, hunt, keep, try_one  # noqa: E402
 
 FINDINGS = Path("findings")

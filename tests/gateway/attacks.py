@@ -12,11 +12,8 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from itertools import count
-from pathlib import Path
 
 import trio
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))  # for a run by hand, as conftest.py has it
 
 from hushcast_protocol.mqtt.limits import MAX_ASKED, MAX_INCOMING, MAX_RETAINED, MAX_SESSIONS
 from hushcast_protocol.mqtt.wire.codec import encode

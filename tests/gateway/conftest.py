@@ -1,25 +1,18 @@
-"""Puts this folder on the path, for imports, and has certificates made once a run.
+"""Has certificates made once a run.
 
 No step of the gateway may keep others waiting in any test here, whatever its clients send.
 """
 
 from __future__ import annotations
 
-import sys
 from inspect import iscoroutinefunction
 from pathlib import Path
 
 import pytest
+from made_certificates import Certificates, make
 from steps import run_in_short_steps
 
 HERE = Path(__file__).parent
-sys.path[:0] = [
-    str(HERE),
-    str(HERE / "clients"),
-    *(str(HERE.parent / folder) for folder in ("carriers", "cli", "node", "protocol/mqtt")),
-]
-
-from made_certificates import Certificates, make  # noqa: E402
 
 
 @pytest.fixture(scope="session")

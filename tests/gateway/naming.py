@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 
 if __name__ == "__main__":
-    HERE = Path(__file__).parent
-    sys.path[:0] = [str(HERE), str(HERE.parent / "protocol" / "mqtt"), str(HERE.parent / "node")]
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    import helper_folders  # noqa: F401
 
 from broker_world import Client, World
 from names_oracle import ALIASES, FILTERS, MAPS, PURPOSES, TOPICS, USERS, Drawn, covers, grants

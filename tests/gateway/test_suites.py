@@ -10,11 +10,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent / "suites"))
-
 import interoperability
+import pytest
 import sequences
 
 from hushcast_protocol.mqtt.reason_codes import PacketError

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import trio
-
-TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS / folder) for folder in ("located", "protocol", "client", "carriers", "cli")]
-
-from providing import Town  # noqa: E402
+from providing import Town
 
 
 @pytest.fixture(params=["trio", "asyncio"])

@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 from random import Random
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "protocol"))
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    import helper_folders  # noqa: F401
 
 from spatial_world import World
 

@@ -1,17 +1,12 @@
-"""Whole networks run under virtual time, and find their helper on the path (`--import-mode=importlib`)."""
+"""Whole networks run under virtual time."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from virtual_time import give_virtual_time  # noqa: E402
+from virtual_time import give_virtual_time
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    give_virtual_time(items, HERE)
+    give_virtual_time(items, Path(__file__).parent)

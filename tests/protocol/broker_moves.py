@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from filter_examples import FUNCTIONS, TOPICS, Brute, Table, drawn
 

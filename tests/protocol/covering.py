@@ -11,10 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from spatial_world import ALPHAS, THRESHOLDS
 

@@ -11,11 +11,8 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Set
 from itertools import product
-from pathlib import Path
 from random import Random
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from filter_examples import TOPICS, Brute, drawn
 

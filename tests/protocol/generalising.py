@@ -8,10 +8,7 @@ tells how much volume is added, as a multiple of the least possible: 1,000 cases
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from random import Random
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from filter_examples import Brute, drawn, everything
 

@@ -11,10 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter as Tally
-from pathlib import Path
 from random import Random
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from cheating import MEANS, Means, Scene
 from spatial_world import OWNER, World, entries

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from pathlib import Path
 from random import Random
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from filter_examples import Brute
 from tomography_examples import CAP, KEYS, NETWORK, NOW, SEEDS, SERVICE, WHOLE, drawn_sides, tree

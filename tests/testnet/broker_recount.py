@@ -21,7 +21,9 @@ from typing import Any, get_args
 import trio
 import trio.testing
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "protocol"))
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    import helper_folders  # noqa: F401
 
 from exposing import among, behind_outside
 from filter_examples import TOPICS, Brute, drawn

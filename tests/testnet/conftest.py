@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from running_net import LONG_EPOCH, RunningTestnet
 
 from hushcast_testnet import testnet
-
-HERE = Path(__file__).parent  # tests cannot import their neighbours else
-GATEWAY = HERE.parent / "gateway"
-sys.path[:0] = [str(HERE), str(GATEWAY / "clients"), str(GATEWAY)]
-
-from running_net import LONG_EPOCH, RunningTestnet  # noqa: E402
 
 EPOCH = 60  # seconds; in each, relays renew what they hold of subscriptions by circuits of their own
 

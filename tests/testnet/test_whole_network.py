@@ -25,6 +25,7 @@ from located_scene import Scene
 from mosquitto_client import MosquittoClient
 from mqtt_client import Message, MqttClient
 from paho_client import PahoClient
+from recount import recount
 from running_net import RunningTestnet
 from sockets_seen import LOOPBACK, connections, look_at_sockets, socket_owners, unix_paths
 from two_houses import House, houses
@@ -32,11 +33,6 @@ from two_houses import House, houses
 import hushcast
 from hushcast_located.subscriber.subscription_files import SubscriptionFiles
 from hushcast_testnet import testnet
-
-# Under `--import-mode=importlib` tests cannot import those of another folder else.
-sys.path.insert(0, str(Path(__file__).parents[1] / "analytics"))
-
-from recount import recount
 
 pytestmark = [pytest.mark.first, pytest.mark.tor, pytest.mark.processes]
 
