@@ -2,7 +2,7 @@
 
 Honest directories that were there take the ballot that goes on from it; one that began with the set of now
 has never heard of that set. If each judged by what it holds, they would count different ballots for ever.
-`tests/protocol/test_changing_sets.py` plays thousands of epochs with liars who try all they can.
+`tests/protocol/authorities/test_changing_sets.py` plays thousands of epochs with liars who try all they can.
 """
 
 from __future__ import annotations

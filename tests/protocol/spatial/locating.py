@@ -1,6 +1,6 @@
 """Located feeds at random: matches beside brute force, honest answers, and a provider that cheats.
 
-    python tests/protocol/locating.py [CASES] [ATTEMPTS] [SEED]
+    python tests/protocol/spatial/locating.py [CASES] [ATTEMPTS] [SEED]
 
 tells how many there were, how long they took, and by which name each means of cheating was caught: 10,000
 cases and 100,000 attempts unless told otherwise.

@@ -2,7 +2,7 @@
 
 By hand, a million decisions over reservations that come, change and go, in all three stores:
 
-    python tests/protocol/purposing.py --decisions 1000000
+    python tests/protocol/purposes/purposing.py --decisions 1000000
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Random coming and going beside comparing all pairs: after each step everything must be equal.
 
-    python tests/protocol/broker_moves.py [STEPS] [SEED]
+    python tests/protocol/brokers/broker_moves.py [STEPS] [SEED]
 
 runs it for long: 100,000 steps unless told otherwise.
 """

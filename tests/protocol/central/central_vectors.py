@@ -1,7 +1,7 @@
 """Computes `central_vectors.json` with nothing but integers and BLAKE2b.
 
-Run it: `python tests/protocol/central_vectors.py`. Formulas from RFC 8032 §5.1 (the curve), RFC 9380 §6.7.1
-(Elligator 2, its sign and cofactor as libsodium has them), RFC 8439 §2 (ChaCha20, Poly1305) and
+Run it: `python tests/protocol/central/central_vectors.py`. Formulas from RFC 8032 §5.1 (the curve), RFC 9380
+§6.7.1 (Elligator 2, its sign and cofactor as libsodium has them), RFC 8439 §2 (ChaCha20, Poly1305) and
 draft-irtf-cfrg-xchacha-03 §2 (HChaCha20). It imports nothing of ours, and no library for cryptography. Slow,
 and not constant in time.
 """

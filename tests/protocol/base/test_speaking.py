@@ -123,7 +123,7 @@ def test_an_end_reads_what_the_other_may_say_and_nothing_else(reader: str, frame
 
 
 def test_the_documentation_has_the_same_table():
-    page = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
     rows = re.search(r"## Frames of the overlay\n\n\| .*\n\|.*\n((?:\|.*\n)+)", page)
     assert rows is not None
     table = {}

@@ -1,6 +1,6 @@
 """Subscriptions that cover others, at random: nothing that the true one wants may be missed.
 
-    python tests/protocol/covering.py [CASES] [SEED]
+    python tests/protocol/spatial/covering.py [CASES] [SEED]
 
 tells how many there were, how often what is told wants a message for each that the true one wants, and how
 often nothing could cover: 100,000 cases unless told otherwise.

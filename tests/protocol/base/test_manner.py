@@ -14,7 +14,7 @@ from hushcast_protocol.base.versions.manner import NEWEST, Manner
 from hushcast_protocol.base.versions.network_wire import NetworkWire
 from hushcast_protocol.base.versions.wires import FIRST
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ACTING = (
     "overlay/hushcast_overlay/routes",
     "overlay/hushcast_overlay/keepers/keeper_questions.py",

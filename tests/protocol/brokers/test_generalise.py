@@ -23,7 +23,7 @@ def on(low: int, high: int) -> Filter:
 
 
 def test_it_adds_hardly_more_volume_than_the_best_there_is():
-    """A short form of `python tests/protocol/generalising.py`."""
+    """A short form of `python tests/protocol/brokers/generalising.py`."""
     found, nothing, missed = ratios(seed=1, cases=60)
     assert len(found) > 20
     assert nothing > 5

@@ -1,6 +1,6 @@
 """Clients of three edge brokers come and go; what these show by the service's answers is recounted.
 
-    python tests/protocol/network_levels.py [EVENTS] [SEED]
+    python tests/protocol/brokers/network_levels.py [EVENTS] [SEED]
 
 runs it for long, for each condition: 2,000 events of each unless told otherwise. No message travels here:
 what is said arrives at once, so that all that is late is what brokers and service are late by themselves.

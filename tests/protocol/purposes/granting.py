@@ -1,6 +1,6 @@
 """Grants and covers at random beside plain sets: who opens what, and what thieves and other epochs open.
 
-    python tests/protocol/granting.py [CASES] [SEED]
+    python tests/protocol/purposes/granting.py [CASES] [SEED]
 
 tells how many there were and what covers take: 100,000 cases unless told otherwise. Nothing of the rule, the
 tree or the covers is taken from the product: here a purpose is the set of its prefixes.

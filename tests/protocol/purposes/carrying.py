@@ -3,7 +3,7 @@
 By hand, a million decisions over drawn reservations of both houses, vocabularies that differ, and messages
 with purposes of their own:
 
-    python tests/protocol/carrying.py --decisions 1000000
+    python tests/protocol/purposes/carrying.py --decisions 1000000
 """
 
 from __future__ import annotations

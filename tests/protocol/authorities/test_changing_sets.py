@@ -1,7 +1,7 @@
 """Directories agree on each epoch while their set changes and liars know when.
 
-EPOCHS=10000 pytest -s tests/protocol/test_changing_sets.py plays so many epochs of each quorum, at some 25 to
-30 ms of a core each.
+EPOCHS=10000 pytest -s tests/protocol/authorities/test_changing_sets.py plays so many epochs of each quorum,
+at some 25 to 30 ms of a core each.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Subscribers come and go at random at an edge broker; what it shows outside is recounted from the record.
 
-    python tests/protocol/exposing.py [EVENTS] [SEED]
+    python tests/protocol/brokers/exposing.py [EVENTS] [SEED]
 
 runs it for long, for each condition and each way out: 100,000 events of each unless told otherwise.
 """

@@ -1,6 +1,6 @@
 """Small cases of the search for a filter to show, beside trying every filter that there is.
 
-    python tests/protocol/generalising.py [CASES] [SEED]
+    python tests/protocol/brokers/generalising.py [CASES] [SEED]
 
 tells how much volume is added, as a multiple of the least possible: 1,000 cases unless told otherwise.
 """

@@ -25,7 +25,7 @@ from hushcast_protocol.brokers.clear_words import (
 from hushcast_protocol.brokers.filters import Filter, covers
 from hushcast_protocol.content.tokens import hashed_topic_key
 from hushcast_protocol.content.topics import Topic, make_topic
-from tests.protocol.filter_examples import TOPICS, drawn, messages
+from tests.protocol.brokers.filter_examples import TOPICS, drawn, messages
 
 SEEDS = st.integers(0, 2**32)
 

@@ -196,7 +196,7 @@ def test_a_head_that_says_something_else_inside_is_another_head() -> None:
 
 def test_a_head_that_was_written_once_is_read_for_ever() -> None:
     """Those bytes are never made anew: a change of the outside that does not read them is a mistake."""
-    golden = (Path(__file__).parents[1] / "data" / "wire-1" / "certified-head.bin").read_bytes()
+    golden = (Path(__file__).parents[2] / "data" / "wire-1" / "certified-head.bin").read_bytes()
     admission = SeatAdmission(20, 20, True, 8)
     authorities = members(3, 2, admission=admission)
     change = AuthorityChange(FIRST + 48, members(5, 3))
