@@ -23,6 +23,7 @@ CURSOR: click.ParamType[int] = click.IntRange(0, 2**63 - 1)  # as the control so
 FILE: click.Path = click.Path(path_type=Path)
 GIVEN: click.Path = click.Path(path_type=Path, allow_dash=True)
 """A file, or `-` for standard input."""
+FOLDER: click.Path = click.Path(file_okay=False, path_type=Path)
 
 _CHOSEN_AT = "hushcast daemon chosen at"
 
@@ -123,6 +124,25 @@ def daemon_options(command: CommandT) -> CommandT:
     return socket_option(node_option(json_option(command)))
 
 
+def number_option(
+    name: str,
+    least: int,
+    most: int | None = None,
+    *,
+    default: int | None = None,
+    metavar: str = "N",
+    help: str,
+) -> Callable[[CommandT], CommandT]:
+    """Return the option of a whole number from `least` on, to `most` if that is given; a default is shown."""
+    shown: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    return click.option(name, type=click.IntRange(least, most), metavar=metavar, help=help, **shown)
+
+
+seed_option = click.option(
+    "--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same."
+)
+
+
 link_file_option = click.option(
     "--link-file",
     type=click.Path(path_type=Path),
@@ -215,11 +235,8 @@ timeout_option = click.option(
 )
 
 
-depth_option = click.option(
-    "--depth",
-    type=click.IntRange(1, MAX_DEPTH),
-    metavar="R",
-    help="Levels of a tree; the profile's unless given.",
+depth_option = number_option(
+    "--depth", 1, MAX_DEPTH, metavar="R", help="Levels of a tree; the profile's unless given."
 )
 
 

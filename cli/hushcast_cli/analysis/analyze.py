@@ -11,7 +11,7 @@ from hushcast_cli import completion_values
 from hushcast_cli.analysis.learn_k import learn_k, learns_k, whole_numbers
 from hushcast_cli.analysis.spark import master_option
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import json_option
+from hushcast_cli.options import FOLDER, json_option
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
 if TYPE_CHECKING:
@@ -80,13 +80,7 @@ attack_option = click.option(
 
 @click.command(cls=_NamesAttacks)
 @click.argument("traces")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="For results.",
-)
+@click.option("--out", type=FOLDER, required=True, metavar="DIR", help="For results.")
 @colluding_option
 @attack_option
 @click.option(

@@ -9,7 +9,7 @@ import click
 
 from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
-from hushcast_cli.options import json_option
+from hushcast_cli.options import json_option, number_option, seed_option
 from hushcast_protocol.brokers.anonymity_conditions import AnonymityCondition
 
 _positive = click.IntRange(min=1)
@@ -26,7 +26,7 @@ def filters() -> None:
 @click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path), metavar="FILE"
 )
-@click.option("--k", type=click.IntRange(min=1), metavar="K", help="How many subscribers are enough.")
+@number_option("--k", 1, metavar="K", help="How many subscribers are enough.")
 @click.option(
     "--condition",
     type=click.Choice([str(condition) for condition in AnonymityCondition]),
@@ -64,7 +64,7 @@ def levels(choices: Choices, file: Path, k: int | None, condition: str | None, p
 @click.option("--subscribers", type=_positive, required=True, metavar="S", help="Who they are drawn among.")
 @click.option("--topics", type=_positive, default=1, show_default=True, metavar="T", help="Topics.")
 @click.option("--towns", is_flag=True, help="Conditions around three towns; evenly spread unless given.")
-@click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
+@seed_option
 @json_option
 def generate(subscriptions: int, subscribers: int, topics: int, towns: bool, seed: int) -> None:
     """Print subscriptions that nobody made, for `filters levels` and `analyze`.

@@ -9,31 +9,18 @@ import click
 from hushcast_cli.analysis.analyze import COLLUDING, attack_option, colluding_option
 from hushcast_cli.analysis.spark import master_option
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import json_option
+from hushcast_cli.options import FOLDER, json_option, number_option
 
 _KEPT = 30  # reports: a month of days
 
 
 @click.command()
 @click.argument("traces")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="For dated reports.",
-)
+@click.option("--out", type=FOLDER, required=True, metavar="DIR", help="For dated reports.")
 @colluding_option
 @attack_option
 @click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="Of who colludes.")
-@click.option(
-    "--keep",
-    type=click.IntRange(min=2),
-    default=_KEPT,
-    show_default=True,
-    metavar="N",
-    help="How many reports stay.",
-)
+@number_option("--keep", 2, default=_KEPT, help="How many reports stay.")
 @master_option
 @json_option
 @pass_choices

@@ -9,7 +9,7 @@ import click
 from hushcast_cli.analysis.spark import master_option
 from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
-from hushcast_cli.options import depth_option, json_option, profile_option
+from hushcast_cli.options import depth_option, json_option, number_option, profile_option, seed_option
 
 _positive = click.IntRange(min=1)
 _OF_TRACES = ("nodes", "subscribers", "publications", "out")
@@ -51,12 +51,7 @@ def _check_kind(of_shards: dict[str, Any]) -> None:
 @click.option("--nodes", type=_positive, metavar="N", help="Relays.")
 @click.option("--subscribers", type=_positive, metavar="K", help="Subscribers on each topic.")
 @click.option("--topics", type=_positive, default=1, show_default=True, metavar="T", help="Topics.")
-@click.option(
-    "--publications",
-    type=click.IntRange(min=0),
-    metavar="P",
-    help="Messages published, on all topics together.",
-)
+@number_option("--publications", 0, metavar="P", help="Messages published, on all topics together.")
 @click.option(
     "--epochs", type=_positive, default=1, show_default=True, metavar="E", help="Hours; 24 are a day."
 )
@@ -93,7 +88,7 @@ def _check_kind(of_shards: dict[str, Any]) -> None:
     metavar="H",
     help="Hosts of each subscription's box; then only what they see is made. Mailboxes unless given.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
+@seed_option
 @click.option("--run", default="generated", show_default=True, metavar="NAME", help="What the run is called.")
 @click.option("--out", metavar="DIR", help="Where the tables go, beside other runs.")
 @click.option(

@@ -7,19 +7,15 @@ from pathlib import Path
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import FILE, json_option
-
-_FOLDER = click.Path(file_okay=False, path_type=Path)
+from hushcast_cli.options import FILE, FOLDER, json_option, number_option
 
 
 @click.command("map")
-@click.option("--batch", "folder", type=_FOLDER, required=True, metavar="DIR", help="The feed's batches.")
+@click.option("--batch", "folder", type=FOLDER, required=True, metavar="DIR", help="The feed's batches.")
 @click.option("--subscriptions", type=FILE, required=True, metavar="FILE", help="One JSON object a line.")
-@click.option("--answers", type=_FOLDER, required=True, metavar="DIR", help="Where answers are.")
+@click.option("--answers", type=FOLDER, required=True, metavar="DIR", help="Where answers are.")
 @click.option("--out", type=FILE, required=True, metavar="FILE", help="The page; another one is replaced.")
-@click.option(
-    "--number", type=click.IntRange(min=1), metavar="N", help="Which batch. Default: the newest in DIR."
-)
+@number_option("--number", 1, help="Which batch. Default: the newest in DIR.")
 @json_option
 @pass_choices
 def draw_map(

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import FILE, daemon_options, timeout_option
+from hushcast_cli.options import FILE, FOLDER, daemon_options, number_option, timeout_option
 
 if TYPE_CHECKING:
     from hushcast_protocol.base.crypto.secrets import Seed
 
-_FOLDER = click.Path(file_okay=False, path_type=Path)
 feed_option = click.option(
     "--feed", type=FILE, metavar="LINKFILE", help="Publish it on the topic whose link is in this file, too."
 )
@@ -73,8 +72,8 @@ def send_batch(
 
 @click.command("publish")
 @click.option("--key", "key_file", type=FILE, required=True, metavar="F", help="The owner's key.")
-@click.option("--batch", "folder", type=_FOLDER, required=True, metavar="DIR", help="The feed's batches.")
-@click.option("--number", type=click.IntRange(min=1), metavar="N", help="Which batch. Default: the newest.")
+@click.option("--batch", "folder", type=FOLDER, required=True, metavar="DIR", help="The feed's batches.")
+@number_option("--number", 1, help="Which batch. Default: the newest.")
 @click.option(
     "--former-key", type=FILE, metavar="F", help="The key before, for a provider that knows that alone."
 )
@@ -114,7 +113,7 @@ def publish_command(
 
 @click.command("revoke")
 @click.option("--key", "key_file", type=FILE, required=True, metavar="F", help="The owner's key.")
-@click.option("--batch", "folder", type=_FOLDER, required=True, metavar="DIR", help="The feed's batches.")
+@click.option("--batch", "folder", type=FOLDER, required=True, metavar="DIR", help="The feed's batches.")
 @feed_option
 @timeout_option
 @daemon_options

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import daemon_options, json_option, timeout_option
+from hushcast_cli.options import daemon_options, json_option, number_option, timeout_option
 from hushcast_protocol.spatial.answer_problems import AnswerProblem
 
 _ANY = "any"
@@ -38,12 +38,10 @@ class PlaceParameter(click.ParamType[tuple[float, float]]):
 @click.option("--alpha", type=float, metavar="A", help="How much words count beside the place. Default: 0.5.")
 @click.option("--threshold", type=float, metavar="T", help="How near is near enough. Default: 0.7.")
 @click.option("--blur", type=float, metavar="KM", help="Tell the provider a cell of KM kilometres alone.")
-@click.option(
-    "--blur-keywords", type=click.IntRange(min=1), metavar="N", help="Tell it N of the keywords alone."
-)
+@number_option("--blur-keywords", 1, help="Tell it N of the keywords alone.")
 @click.option("--owner", metavar="PUBLIC", help="The owner's public key: refuse offers for other feeds.")
 @click.option("--name", metavar="NAME", help="What to keep it as; alone, go on with what is kept.")
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End when N messages have come.")
+@number_option("--count", 1, help="End when N messages have come.")
 @click.option(
     "--stop-on-problem",
     "stops",

@@ -7,46 +7,19 @@ from pathlib import Path
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import FILE, json_option
+from hushcast_cli.options import FILE, FOLDER, json_option, number_option
 from hushcast_protocol.base.errors import UsageError
 
 
 @click.command()
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    metavar="DIR",
-    help="Where the page and its pictures go.",
-)
-@click.option(
-    "--subscriptions",
-    type=click.IntRange(1, 20_000_000),
-    default=100_000,
-    show_default=True,
-    metavar="N",
-    help="How many subscriptions.",
-)
-@click.option(
-    "--messages",
-    type=click.IntRange(1, 16_384),
-    default=2000,
-    show_default=True,
-    metavar="N",
-    help="Messages of the interval.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    metavar="S",
-    help="What is drawn follows from it.",
-)
+@click.option("--out", type=FOLDER, required=True, metavar="DIR", help="Where the page and its pictures go.")
+@number_option("--subscriptions", 1, 20_000_000, default=100_000, help="How many subscriptions.")
+@number_option("--messages", 1, 16_384, default=2000, help="Messages of the interval.")
+@number_option("--seed", 0, default=1, metavar="S", help="What is drawn follows from it.")
 @click.option(
     "--batch",
     "batches",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     metavar="DIR",
     help="Measure the newest batch of a feed of your own, with --given.",
 )

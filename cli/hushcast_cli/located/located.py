@@ -11,9 +11,7 @@ from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.located.batch_publication import feed_option, publish_command, revoke_command
 from hushcast_cli.located.feed_subscriptions import subscribe, subscriptions, unsubscribe
 from hushcast_cli.located.provide import offer
-from hushcast_cli.options import FILE, daemon_options, json_option, timeout_option
-
-_FOLDER = click.Path(file_okay=False, path_type=Path)
+from hushcast_cli.options import FILE, FOLDER, daemon_options, json_option, number_option, timeout_option
 
 
 @click.group(
@@ -61,14 +59,9 @@ def new(choices: Choices, file: Path) -> None:
 @click.option(
     "--in", "messages", type=FILE, required=True, metavar="FILE", help="Messages, one JSON object a line."
 )
-@click.option("--out", type=_FOLDER, required=True, metavar="DIR", help="Where the feed's batches lie.")
-@click.option(
-    "--interval",
-    type=click.IntRange(1, 7 * 24 * 3600),
-    default=300,
-    show_default=True,
-    metavar="S",
-    help="Seconds that the batch is for.",
+@click.option("--out", type=FOLDER, required=True, metavar="DIR", help="Where the feed's batches lie.")
+@number_option(
+    "--interval", 1, 7 * 24 * 3600, default=300, metavar="S", help="Seconds that the batch is for."
 )
 @click.option(
     "--start",
@@ -76,14 +69,7 @@ def new(choices: Choices, file: Path) -> None:
     metavar="UNIX",
     help="When they begin. Default: now, or where the batch before ends.",
 )
-@click.option(
-    "--fan-out",
-    type=click.IntRange(2, 64),
-    default=4,
-    show_default=True,
-    metavar="N",
-    help="Children of a node of the tree.",
-)
+@number_option("--fan-out", 2, 64, default=4, help="Children of a node of the tree.")
 @click.option(
     "--max-distance",
     type=float,

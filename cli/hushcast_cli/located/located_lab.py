@@ -12,9 +12,7 @@ from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.located.batch_map import draw_map
 from hushcast_cli.located.figures import figures
-from hushcast_cli.options import FILE, json_option
-
-_FOLDER = click.Path(file_okay=False, path_type=Path)
+from hushcast_cli.options import FILE, FOLDER, json_option, number_option
 
 
 @click.group(
@@ -26,12 +24,10 @@ def located_lab() -> None:
 
 
 @located_lab.command("match")
-@click.option("--batch", "folder", type=_FOLDER, required=True, metavar="DIR", help="The feed's batches.")
+@click.option("--batch", "folder", type=FOLDER, required=True, metavar="DIR", help="The feed's batches.")
 @click.option("--subscriptions", type=FILE, required=True, metavar="FILE", help="One JSON object a line.")
-@click.option("--out", type=_FOLDER, required=True, metavar="ANSWERS", help="Where answers go.")
-@click.option(
-    "--number", type=click.IntRange(min=1), metavar="N", help="Which batch. Default: the newest in DIR."
-)
+@click.option("--out", type=FOLDER, required=True, metavar="ANSWERS", help="Where answers go.")
+@number_option("--number", 1, help="Which batch. Default: the newest in DIR.")
 @click.option(
     "--no-proofs", "alone", is_flag=True, help="Only list who wants what, in ANSWERS/matches.jsonl."
 )

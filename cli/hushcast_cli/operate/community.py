@@ -10,7 +10,7 @@ import click
 from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of, name_option, places
-from hushcast_cli.options import GIVEN, config_option, json_option, timeout_option
+from hushcast_cli.options import FOLDER, GIVEN, config_option, json_option, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from hushcast_brokers.community.keeper_directory import KeeperDirectory
     from hushcast_protocol.brokers.community.charter import Charter
 
-_DIRECTORY = click.Path(path_type=Path, file_okay=False)
-_directory = click.argument("directory", type=_DIRECTORY, metavar="DIR")
+_directory = click.argument("directory", type=FOLDER, metavar="DIR")
 _begins_option = click.option(
     "--in",
     "begins_in",

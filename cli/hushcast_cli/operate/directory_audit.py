@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import GIVEN, config_option, json_option
+from hushcast_cli.options import GIVEN, config_option, json_option, number_option
 
 if TYPE_CHECKING:
     from hushcast_node.settings import NodeSettings
@@ -22,14 +22,7 @@ WITHIN = 600.0  # seconds for all of it: a tor of its own takes a minute to star
 
 @click.command("audit")
 @config_option("A node's configuration, which names the directories; the usual one unless given.")
-@click.option(
-    "--epochs",
-    type=click.IntRange(1, MOST_EPOCHS),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Look at the rosters of the last N epochs.",
-)
+@number_option("--epochs", 1, MOST_EPOCHS, default=1, help="Look at the rosters of the last N epochs.")
 @click.option(
     "--proofs",
     type=click.Path(dir_okay=False, path_type=Path),

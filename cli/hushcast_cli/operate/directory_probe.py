@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import config_option, node_option, socket_option
+from hushcast_cli.options import config_option, node_option, number_option, socket_option
 
 if TYPE_CHECKING:
     import trio
@@ -26,14 +26,7 @@ LEAST_HIDDEN = 6  # with fewer, `MIN_TRIALS` do not come together while they cou
 
 @click.command("probe")
 @config_option("The directory's configuration, whose `expelled` names the list; the usual one unless given.")
-@click.option(
-    "--subscriptions",
-    type=click.IntRange(LEAST_HIDDEN, MOST_HIDDEN),
-    default=8,
-    show_default=True,
-    metavar="N",
-    help="Keep N hidden subscriptions.",
-)
+@number_option("--subscriptions", LEAST_HIDDEN, MOST_HIDDEN, default=8, help="Keep N hidden subscriptions.")
 @socket_option
 @node_option
 @pass_choices

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import GIVEN, json_option, shard_size_option
+from hushcast_cli.options import FOLDER, GIVEN, json_option, number_option, shard_size_option
 from hushcast_cli.testnets.directory_simulation import AUTHORITIES
 from hushcast_protocol.base.epochs import MAX_EPOCH, MIN_EPOCH
 
@@ -71,7 +71,7 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command("init")
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
+@click.argument("folder", type=FOLDER, metavar="DIR")
 @click.option(
     "--authorities",
     type=click.IntRange(1, AUTHORITIES),
@@ -88,13 +88,8 @@ def rules_options(command: Callable[..., None]) -> Callable[..., None]:
     metavar="S",
     help="The network's epochs, in seconds.",
 )
-@click.option(
-    "--first-roster",
-    type=click.IntRange(1, MOST_RELAYS),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Relays that must be known before the first roster.",
+@number_option(
+    "--first-roster", 1, MOST_RELAYS, default=1, help="Relays that must be known before the first roster."
 )
 @rules_options
 @json_option

@@ -15,6 +15,7 @@ from hushcast_cli.options import (
     config_option,
     json_option,
     link_file_option,
+    number_option,
     timeout_option,
     where_option,
 )
@@ -35,14 +36,7 @@ def tomography() -> None:
 @click.option(
     "--k", type=click.IntRange(min=LEAST_CROWD), required=True, metavar="K", help="How many are enough."
 )
-@click.option(
-    "--spread",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Edge brokers that they are to be clients of.",
-)
+@number_option("--spread", 1, default=1, help="Edge brokers that they are to be clients of.")
 @config_option("A daemon's of the network; this user's node's unless given.")
 @click.option("--service", type=GIVEN, metavar="F", help="The service's tomography.toml.")
 @timeout_option

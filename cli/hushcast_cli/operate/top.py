@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import node_option, socket_option
+from hushcast_cli.options import FOLDER, node_option, socket_option
 from hushcast_protocol.base.errors import UsageError
 
 
@@ -15,7 +15,7 @@ from hushcast_protocol.base.errors import UsageError
 @click.option(
     "--dir",
     "directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     metavar="D",
     help="All daemons of the testnet in this directory, instead of one.",
 )

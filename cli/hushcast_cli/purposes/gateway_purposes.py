@@ -9,7 +9,7 @@ import click
 from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
 from hushcast_cli.configuration.places import config_of
-from hushcast_cli.options import config_option, json_option
+from hushcast_cli.options import config_option, json_option, number_option
 
 _config_option = config_option(
     "The configuration, TOML; the one that `hushcast init gateway` wrote unless given."
@@ -142,7 +142,7 @@ def explain(
 
 
 @gateway_purposes.command()
-@click.option("--last", metavar="N", type=click.IntRange(1), help="The last N entries alone.")
+@number_option("--last", 1, help="The last N entries alone.")
 @_config_option
 @json_option
 @pass_choices

@@ -9,12 +9,12 @@ import click
 
 from hushcast_cli.choices import Choices, pass_choices
 from hushcast_cli.command_groups import CommandGroup
-from hushcast_cli.options import FILE, GIVEN, json_option
+from hushcast_cli.options import FILE, FOLDER, GIVEN, json_option
 
 if TYPE_CHECKING:
     from hushcast_cli.purposes.issuer_folder import IssuerFolder
 
-_FOLDER = click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
+_FOLDER = click.argument("directory", type=FOLDER, metavar="DIR")
 _WEEKS = click.IntRange(1, 26)  # epochs of a vocabulary
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import json_option
+from hushcast_cli.options import FOLDER, json_option, number_option
 from hushcast_protocol.base.errors import UsageError
 
 
@@ -36,19 +36,12 @@ class NumbersParameter(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--out",
     "directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     required=True,
     metavar="DIR",
     help="Write the figures into this directory; go on where one there was interrupted.",
 )
-@click.option(
-    "--nodes",
-    type=click.IntRange(min=2),
-    default=500,
-    show_default=True,
-    metavar="N",
-    help="Participants.",
-)
+@number_option("--nodes", 2, default=500, help="Participants.")
 @click.option(
     "--subscribers",
     type=NumbersParameter(),
@@ -61,14 +54,7 @@ class NumbersParameter(click.ParamType):  # type: ignore[type-arg]
     metavar="P,P,…",
     help="How many publish at the same time, in figure 5.  [default: 1,10,25,50]",
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    metavar="S",
-    help="Repeat all of it with so many seeds.",
-)
+@number_option("--seeds", 1, default=2, metavar="S", help="Repeat all of it with so many seeds.")
 @click.option(
     "--links",
     type=click.Choice(["warm", "cold"]),

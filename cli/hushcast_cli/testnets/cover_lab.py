@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import json_option
+from hushcast_cli.options import json_option, number_option, seed_option
 
 MAX_USERS = 10_000  # of the lab; a draw of them takes seconds
 MAX_LAB_RELAYS = 2_000  # as many as a network has that is not cut
@@ -13,39 +13,13 @@ MAX_LAB_DRAWS = 1_000  # of the lab; an hour for 1,000 users
 
 
 @click.command("cover")
-@click.option(
-    "--users",
-    type=click.IntRange(100, MAX_USERS),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="Daemons with cover; each is the author of a topic.",
+@number_option(
+    "--users", 100, MAX_USERS, default=1000, help="Daemons with cover; each is the author of a topic."
 )
-@click.option(
-    "--relays",
-    type=click.IntRange(48, MAX_LAB_RELAYS),
-    default=500,
-    show_default=True,
-    metavar="N",
-    help="Relays of the network.",
-)
-@click.option(
-    "--width",
-    type=click.IntRange(4, 16),
-    default=8,
-    show_default=True,
-    metavar="N",
-    help="Relays of each list.",
-)
-@click.option(
-    "--draws",
-    type=click.IntRange(1, MAX_LAB_DRAWS),
-    default=40,
-    show_default=True,
-    metavar="N",
-    help="Draws of lists, chains and colluders.",
-)
-@click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
+@number_option("--relays", 48, MAX_LAB_RELAYS, default=500, help="Relays of the network.")
+@number_option("--width", 4, 16, default=8, help="Relays of each list.")
+@number_option("--draws", 1, MAX_LAB_DRAWS, default=40, help="Draws of lists, chains and colluders.")
+@seed_option
 @json_option
 @pass_choices
 def cover_lab(choices: Choices, /, users: int, relays: int, width: int, draws: int, seed: int) -> None:

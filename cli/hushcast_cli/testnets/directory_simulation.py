@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import json_option, shard_size_option
+from hushcast_cli.options import json_option, number_option, seed_option, shard_size_option
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.shard_count import SHARD_SIZE
 
@@ -26,19 +26,9 @@ _ROWS = {
 
 
 @click.command("directories")
-@click.option(
-    "--authorities",
-    type=click.IntRange(1, AUTHORITIES),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="Directories that agree.",
-)
-@click.option(
-    "--quorum",
-    type=click.IntRange(1, AUTHORITIES),
-    metavar="Q",
-    help="Signatures that a head needs.  [default: more than half]",
+@number_option("--authorities", 1, AUTHORITIES, default=5, help="Directories that agree.")
+@number_option(
+    "--quorum", 1, AUTHORITIES, metavar="Q", help="Signatures that a head needs.  [default: more than half]"
 )
 @click.option(
     "--faulty",
@@ -46,13 +36,8 @@ _ROWS = {
     metavar="F",
     help="How many of them are faulty, in all ways.  [default: as many as may be, N − Q]",
 )
-@click.option(
-    "--epochs",
-    type=click.IntRange(1, MAX_EPOCHS),
-    default=110,
-    show_default=True,
-    metavar="N",
-    help="Epochs; two faulty ones have 55 combinations of kinds.",
+@number_option(
+    "--epochs", 1, MAX_EPOCHS, default=110, help="Epochs; two faulty ones have 55 combinations of kinds."
 )
 @click.option(
     "--late",
@@ -62,16 +47,9 @@ _ROWS = {
     metavar="SHARE",
     help="Messages of honest ones that miss their round.",
 )
-@click.option(
-    "--relays",
-    type=click.IntRange(1, MAX_SIMULATED),
-    default=6,
-    show_default=True,
-    metavar="N",
-    help="Relays that register.",
-)
+@number_option("--relays", 1, MAX_SIMULATED, default=6, help="Relays that register.")
 @shard_size_option(default=SHARD_SIZE)
-@click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
+@seed_option
 @json_option
 @pass_choices
 def simulate_authorities(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from hushcast_cli.choices import Choices, pass_choices
-from hushcast_cli.options import carrier_option, depth_option, json_option, profile_option, shard_size_option
+from hushcast_cli.options import (
+    FOLDER,
+    carrier_option,
+    depth_option,
+    json_option,
+    number_option,
+    profile_option,
+    seed_option,
+    shard_size_option,
+)
 from hushcast_cli.testnets.broker_options import BrokerOptions, brokers_options, counts_of
 from hushcast_cli.testnets.directory_simulation import AUTHORITIES
 from hushcast_protocol.base.errors import UsageError
@@ -69,21 +77,9 @@ _AS_GIVEN = ("depth", "origins", "seed", "traces", "trees", "minutes", "delay_ro
     metavar="O",
     help="Random relays that each message is dropped at; the profile's unless given.",
 )
-@click.option(
-    "--trees",
-    type=click.IntRange(1, MAX_TREES),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Trees of each subscription.",
-)
-@click.option("--seed", type=int, default=1, show_default=True, metavar="S", help="The same gives the same.")
-@click.option(
-    "--traces",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Write traces into this directory.",
-)
+@number_option("--trees", 1, MAX_TREES, default=1, help="Trees of each subscription.")
+@seed_option
+@click.option("--traces", type=FOLDER, metavar="DIR", help="Write traces into this directory.")
 @click.option("--kill", type=_share, default=0.0, metavar="SHARE", help="Kill these relays at once.")
 @click.option(
     "--churn",

@@ -14,6 +14,7 @@ from hushcast_cli.options import (
     carrier_option,
     json_option,
     new_testnet_option,
+    number_option,
     shard_size_option,
     testnet_option,
 )
@@ -118,14 +119,7 @@ def testnet() -> None:
     show_default=True,
     help="A private Tor network, or loopback connections.",
 )
-@click.option(
-    "--epoch",
-    type=click.IntRange(MIN_EPOCH, MAX_EPOCH),
-    default=30,
-    show_default=True,
-    metavar="SECONDS",
-    help="Length of an epoch.",
-)
+@number_option("--epoch", MIN_EPOCH, MAX_EPOCH, default=30, metavar="SECONDS", help="Length of an epoch.")
 @click.option(
     "--breakable",
     is_flag=True,
