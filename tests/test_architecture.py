@@ -81,6 +81,14 @@ FOLDERS: dict[str, dict[str, set[str]]] = {
         "purposes": {"", "sections"},
         "operators": {"", "clients"},
     },
+    "located": {
+        "": {"subscriber"},
+        "subscriber": {""},
+        "owner_service": {""},
+        "service": {""},
+        "figures": {""},
+        "map": {""},
+    },
     "cli": {
         "": set(),
         "configuration": {""},
@@ -291,6 +299,7 @@ def test_folders_of_a_room_see_what_their_program_sees(path: Path) -> None:
         ("hushcast_brokers.broker.daemon", "hushcast_brokers.client.attachment"),
         ("hushcast_directory.client.audit", "hushcast_directory.server.archive"),
         ("hushcast_gateway.clients.server", "hushcast_gateway.network.gateway_network"),
+        ("hushcast_located.owner_service.feed_owner", "hushcast_located.service.provider"),
     ],
 )
 def test_a_wall_between_programs_holds(module: str, imported: str) -> None:

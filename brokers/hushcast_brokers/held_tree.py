@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import trio
-
 from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
@@ -12,6 +10,7 @@ from hushcast_protocol.base.versions.network_wire import BEGINNING, NetworkWire
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.brokers.broker_tree import MAX_TREE, BrokerTree, check_newer, check_tree
 from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.recovery import restore
@@ -40,7 +39,7 @@ class HeldTree:
         self._network = network
         self._store = store
         self._counters = counters
-        self._changed = trio.Event()
+        self._changed = ChangeSignal()
         self.newest: BrokerTree | None = None
 
     async def load(self) -> None:
@@ -94,5 +93,4 @@ class HeldTree:
 
     def _set(self, tree: BrokerTree) -> None:
         self.newest = tree
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._changed.tell()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
-import trio
 
 from hushcast_protocol.base.crypto.secrets import AgreementKey, EpochKey
 from hushcast_protocol.base.crypto.signatures import Signed
@@ -28,6 +27,7 @@ from hushcast_protocol.brokers.community.community_epochs import (
 )
 from hushcast_protocol.brokers.frames import Communities, KnownCharter, NewCharter
 from hushcast_protocol.brokers.network import BrokersNetwork
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.recovery import number, restore
@@ -87,7 +87,7 @@ class HeldCharters:
         self._counters = counters
         self._newest: dict[PublicKey, Charter] = {}
         self._others: dict[PublicKey, int] = {}  # newest epochs of communities that are no concern of ours
-        self._changed = trio.Event()
+        self._changed = ChangeSignal()
         self._opened: Heard = lambda epoch: None
         self._over: Heard = lambda epoch: None
 
@@ -229,8 +229,7 @@ class HeldCharters:
             self._store.write_soon(Change(_EPOCH, _place(gone.community, gone.number), None))
 
     def _tell(self) -> None:
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        self._changed.tell()
 
 
 def _place(community: PublicKey, number: int) -> bytes:

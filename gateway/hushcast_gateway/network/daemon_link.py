@@ -7,6 +7,7 @@ from pathlib import Path
 import trio
 
 import hushcast
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.logs import log
 
 AGAIN = 5.0  # seconds between looks for a daemon that was never there, or that speaks another version
@@ -18,7 +19,7 @@ class DaemonLink:
     def __init__(self, socket: Path) -> None:
         self._socket = socket
         self._daemon: hushcast.Daemon | None = None
-        self._changed = trio.Event()
+        self._changed = ChangeSignal()
         self._broken = trio.Event()
 
     @property
@@ -57,5 +58,4 @@ class DaemonLink:
 
     def _set(self, daemon: hushcast.Daemon | None) -> None:
         self._daemon = daemon
-        self._changed.set()
-        self._changed = trio.Event()
+        self._changed.tell()

@@ -14,7 +14,6 @@ from hushcast_located.owner_handover import signing_keys, take_over
 from hushcast_located.owner_service.message_pool import MessagePool
 from hushcast_located.owner_service.owner_seeds import OwnerSeeds
 from hushcast_located.owner_service.settings import OwnerSettings
-from hushcast_located.service.change_signal import ChangeSignal
 from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.spatial.batch import Batch, BatchInterval, check_batch, make_batch
@@ -30,6 +29,7 @@ from hushcast_protocol.spatial.located_messages import LocatedMessage, worded
 from hushcast_protocol.spatial.places import chord
 from hushcast_protocol.spatial.tmr_tree import entries_of
 from hushcast_protocol.spatial.weight_table import WeightTable, idf, sign_again, sign_table
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log

@@ -15,8 +15,8 @@ from hushcast_located.owner_service.intake import FolderIntake, GivenReader, Lin
 from hushcast_located.owner_service.message_pool import MessagePool
 from hushcast_located.owner_service.owner_seeds import OwnerSeeds
 from hushcast_located.owner_service.settings import OwnerSettings
-from hushcast_located.service.change_signal import ChangeSignal
 from hushcast_protocol.spatial.located_requests import DAY
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.files import private_directory

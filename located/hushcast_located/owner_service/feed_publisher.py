@@ -12,8 +12,8 @@ from hushcast_located.batch_folder import BatchFolder
 from hushcast_located.owner_service.message_pool import MessagePool
 from hushcast_located.owner_service.owner_seeds import OwnerSeeds
 from hushcast_located.paced_publication import send_part, to_publish
-from hushcast_located.service.change_signal import ChangeSignal
 from hushcast_protocol.base.crypto.hashes import Domain, digest
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 import trio
 
-from hushcast_located.service.change_signal import ChangeSignal
 from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.spatial.located_messages import MAX_PAYLOAD, LocatedMessage
 from hushcast_protocol.spatial.located_requests import DAY
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.recovery import restore, sized

@@ -11,12 +11,12 @@ import hushcast
 from hushcast_located.engines import Answering
 from hushcast_located.engines import answering as answering_from
 from hushcast_located.paced_publication import send
-from hushcast_located.service.change_signal import ChangeSignal
 from hushcast_located.service.provider_store import ProviderStore
 from hushcast_protocol.spatial.batch import Batch, read_batch
 from hushcast_protocol.spatial.located_answer import ProviderBatch
 from hushcast_protocol.spatial.subscription_register import RegisteredSubscription
 from hushcast_protocol.spatial.weight_table import read_table
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import hushcast
-from hushcast_located.service.change_signal import ChangeSignal
 from hushcast_located.service.provider_store import ProviderStore
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import encode
@@ -16,6 +15,7 @@ from hushcast_protocol.spatial.batch import Batch, check_by, handovers_of, read_
 from hushcast_protocol.spatial.message_parts import Assembly
 from hushcast_protocol.spatial.owner_keys import OwnerKeys
 from hushcast_protocol.spatial.weight_table import WeightTable, read_table
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log

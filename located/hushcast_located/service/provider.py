@@ -10,13 +10,13 @@ import trio
 from hushcast_located.daemon_conversation import DaemonConversation
 from hushcast_located.service.answerer import Answerer
 from hushcast_located.service.batch_taker import BatchTaker
-from hushcast_located.service.change_signal import ChangeSignal
 from hushcast_located.service.identity import ProviderIdentity
 from hushcast_located.service.provider_store import ProviderStore
 from hushcast_located.service.request_taker import RequestTaker
 from hushcast_located.service.settings import ProviderSettings
 from hushcast_protocol.spatial.located_requests import DAY, RequestOpener
 from hushcast_protocol.spatial.subscription_register import SubscriptionRegister
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.store import Store

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import trio
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.extras import how_to_get
 from hushcast_runtime.storage.state_lock import holder
 from hushcast_runtime.transports.base import TransportError
@@ -87,7 +88,7 @@ class _Watch:
         self._follower = Follower(directory / "traces")
         self._daemons = DaemonStates()
         self._common: dict[str, Any] = {}
-        self._changed = trio.Event()
+        self._changed = ChangeSignal()
         self._asking = ConnectionSlots(MAX_ASKING)
         self._watching = ConnectionSlots(MAX_VIEWERS)
 
@@ -108,8 +109,7 @@ class _Watch:
                         nursery.start_soon(self._daemons.ask, member)
                 await trio.lowlevel.checkpoint()  # whoever is asked for the first time is under way then
                 self._common = self._look(testnet)
-                self._changed.set()
-                self._changed = trio.Event()
+                self._changed.tell()
                 await trio.sleep(EVERY)
 
     def _read(self) -> int:

@@ -21,6 +21,7 @@ from hushcast_protocol.cover.letter_third import LetterThird
 from hushcast_protocol.cover.receipt_list import ReceiptList
 from hushcast_protocol.overlay.letter_errands import GiveErrand, read_errand
 from hushcast_runtime.carriers.takers import Takers
+from hushcast_runtime.change_signal import ChangeSignal
 
 MAX_ERRANDS = 4_096  # messages that wait to be dropped; 12 MB: what is over is lost, and goes anew
 ERRANDS_AT_ONCE = 16  # messages that are being dropped; each takes two circuits
@@ -42,7 +43,7 @@ class ErrandDesk:
         self._release = LetterRelease(rules)
         self._came: Counter[RelayId] = Counter()  # letters of each second since the last round
         self._errands: RoundRobin[RelayId, tuple[bytes, Message]] = RoundRobin()
-        self._more = trio.Event()
+        self._more = ChangeSignal()
         self._parcels = ParcelErrands(rules.width, means, self._receipts.note_done)
 
     @property
@@ -123,8 +124,7 @@ class ErrandDesk:
             self._counters.add("refused_quota")
             return
         self._errands.add(second, (done, errand.message))
-        self._more.set()
-        self._more = trio.Event()
+        self._more.tell()
 
     async def _send_list(self, listed: CoverList) -> None:
         await self._means.sends.send({second: [listed] for second in self._means.covers.seconds()})

@@ -15,6 +15,7 @@ from hushcast_protocol.overlay.frame_directions import decode_parcel_answer
 from hushcast_protocol.overlay.frames import ParcelFrame
 from hushcast_protocol.overlay.letter_errands import GiveErrand
 from hushcast_protocol.overlay.parcels import MAX_PATIENCE
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.transports.base import TransportError
 
 MAX_GIVEN_WAITING = 4_096  # parcels that wait to be handed over; 16 MB: what is over is lost, and goes anew
@@ -38,7 +39,7 @@ class ParcelErrands:
         self._share = MAX_GIVEN_WAITING // seconds
         self._waiting: RoundRobin[RelayId, tuple[bytes, GiveErrand]] = RoundRobin()
         self._under_way: Counter[RelayId] = Counter()  # by relay
-        self._more = trio.Event()
+        self._more = ChangeSignal()
 
     def add(self, second: RelayId, number: bytes, errand: GiveErrand) -> None:
         """Take the errand of a second's letter; of too many of one it is lost."""
@@ -46,8 +47,7 @@ class ParcelErrands:
             self._means.context.counters.add("refused_quota")
             return
         self._waiting.add(second, (number, errand))
-        self._more.set()
-        self._more = trio.Event()
+        self._more.tell()
 
     async def run(self) -> None:
         """Hand parcels over until cancelled."""

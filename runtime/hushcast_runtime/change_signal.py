@@ -1,4 +1,4 @@
-"""A signal between the tasks of a provider: something changed, look again."""
+"""A signal between tasks: something changed, look again."""
 
 from __future__ import annotations
 
