@@ -7,14 +7,15 @@ subscriber of a topic that probed with one copy would never miss one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import trio
 
 from hushcast_node.relay_role import RelayRole
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingOutcome, Router
+from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingOutcome
+from hushcast_testnet.simulations.corrupt_router import CorruptRouter
 
 HOLD = 5.0  # virtual seconds: both copies of a publication are dropped at once
 
@@ -45,37 +46,21 @@ class Colluders:
         return True
 
 
-class SelectiveColluder(Router):
+class SelectiveColluder(CorruptRouter):
     """One colluder's decisions: it confirms everything, and asks the others before it sends anything on."""
 
     def __init__(self, relay: RelayRole, together: Colluders) -> None:
         """Take the place of the router of a relay."""
+        super().__init__(relay.forwarding._router)
         self._of = relay
-        self._honest = relay.forwarding._router
         self._together = together
-
-    def use_label(self, label: bytes) -> None:
-        """Do as an honest one does."""
-        self._honest.use_label(label)
-
-    def entry(self, message: Message) -> tuple[bytes, ...]:
-        """Do as an honest one does."""
-        return self._honest.entry(message)
-
-    def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
-        """Do as an honest one does."""
-        self._honest.unsent(message, hops)
-
-    def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
-        """Do as an honest one does."""
-        return self._honest.moved(message, before, now)
 
     def route(
         self, message: Message, previous: bytes, now: float, only: Callable[[Hop], bool] | None = None
     ) -> ForwardingDecision:
         """Confirm a message; what becomes of it is decided when the others have had time to see it."""
         if self._together.is_passed(message.id):
-            return self._honest.route(message, previous, now, only)
+            return super().route(message, previous, now, only)
         if self._together.see(message.id, self._of.id, previous):
             self._of.peers._spawn(self._hold, message, previous)
         return ForwardingDecision(ForwardingOutcome.DUPLICATE)

@@ -19,17 +19,18 @@ from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.simulations.colluders import Colluders, SelectiveColluder
+from hushcast_testnet.simulations.corrupt_router import CorruptRouter
 from hushcast_testnet.simulations.lives import NodeLife, SimulatedWorld
 from hushcast_testnet.simulations.record_pool import shared_checks, shared_reading
 from hushcast_testnet.simulations.simulated_directories import SimulatedDirectories
 
 
-class _Loss(Router):
+class _LosingRouter(CorruptRouter):
     """A hostile relay's decisions: it takes every message, confirms it, and sends some of them nowhere."""
 
     def __init__(self, honest: Router, share: float, env: Environment) -> None:
         """Take the place of a router, and lose a share of what it would pass on."""
-        vars(self).update(vars(honest))
+        super().__init__(honest)
         self._share = share
         self._env = env
 
@@ -75,7 +76,7 @@ class OverlayMember(NodeLife):
         if together is not None:
             forwarding._router = SelectiveColluder(relay, together)
         else:
-            forwarding._router = _Loss(forwarding._router, share, self._env)
+            forwarding._router = _LosingRouter(forwarding._router, share, self._env)
 
     def _carrier(self) -> OverlayParts:
         simulated = self._simulated

@@ -8,11 +8,10 @@ the ends of its range. They are not told which one is the entry condition, which
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from hushcast_node.relay_role import RelayRole
 from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.content.attributes import Label, Number, Value, Values
 from hushcast_protocol.content.bodies import open_body
@@ -22,6 +21,7 @@ from hushcast_protocol.content.predicates import Between, Condition, Equals, Pre
 from hushcast_protocol.content.topics import Interest, Topic, make_topic
 from hushcast_protocol.overlay.forwarding import ForwardingDecision, Router
 from hushcast_runtime.environment import Environment
+from hushcast_testnet.simulations.corrupt_router import CorruptRouter
 from hushcast_testnet.simulations.overlay_members import OverlayMember, OverlayWorld
 
 WIDTHS = {
@@ -70,7 +70,7 @@ class ProbeReaders:
         for member in relays:
             relay = member.daemon.overlay.relay
             assert relay is not None
-            relay.forwarding._router = _Reading(relay, self)
+            relay.forwarding._router = _ReadingRouter(relay.forwarding._router, self)
 
     def read(self, message: Message) -> None:
         """Open a message if it is of a topic that they know, and keep the attributes of a probe."""
@@ -101,30 +101,18 @@ class ProbeReaders:
         }
 
 
-class _Reading(Router):
+class _ReadingRouter(CorruptRouter):
     """One reader's decisions: those of an honest relay."""
 
-    def __init__(self, relay: RelayRole, readers: ProbeReaders) -> None:
-        self._honest = relay.forwarding._router
+    def __init__(self, honest: Router, readers: ProbeReaders) -> None:
+        super().__init__(honest)
         self._readers = readers
-
-    def use_label(self, label: bytes) -> None:
-        self._honest.use_label(label)
-
-    def entry(self, message: Message) -> tuple[bytes, ...]:
-        return self._honest.entry(message)
-
-    def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
-        self._honest.unsent(message, hops)
-
-    def moved(self, message: Message, before: Hop, now: float) -> list[Hop]:
-        return self._honest.moved(message, before, now)
 
     def route(
         self, message: Message, previous: bytes, now: float, only: Callable[[Hop], bool] | None = None
     ) -> ForwardingDecision:
         self._readers.read(message)
-        return self._honest.route(message, previous, now, only)
+        return super().route(message, previous, now, only)
 
 
 def conditions_named(probes: Sequence[Sequence[Values]], wanted: Sequence[Condition]) -> float:
