@@ -19,7 +19,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\Z")
 T = TypeVar("T")
 
 
-def read_messages(file: Path, number: int, rule: WordRule = NEWEST) -> list[LocatedMessage]:
+def read_messages(file: Path, number: int, rule: WordRule) -> list[LocatedMessage]:
     """Return the messages of a file for the batch of this number; raise `UsageError`."""
 
     def read(line: bytes) -> tuple[str, LocatedMessage]:
@@ -34,7 +34,7 @@ def read_subscriptions(file: Path, rule: WordRule = NEWEST) -> dict[str, Located
     return _read(file, partial(read_named, rule=rule))
 
 
-def read_named(line: bytes, rule: WordRule = NEWEST) -> tuple[str, LocatedSubscription]:
+def read_named(line: bytes, rule: WordRule) -> tuple[str, LocatedSubscription]:
     """Return the id, of which a file can be named, and the subscription on a line; raise `UsageError`."""
     name, one = read_subscription(line, rule)
     if not _FILE_NAME.match(name):

@@ -155,12 +155,12 @@ class Builder:
         ways = [*self._backend.settings(member), "[log]", 'level = "debug"']
         write_private(Path(member.config), "\n".join([named, *keys, *usual, *ways, *sections, ""]).encode())
 
-    async def start_node(self, member: Member, network: str, others: Sequence[str] = ()) -> None:
-        """Start a daemon for applications, with `others` of its settings.
+    async def start_node(self, member: Member, network: str) -> None:
+        """Start a daemon for applications.
 
         `network` is the section that joins it to the network.
         """
-        keys = [f'role = "{member.role}"', f"socket = {quoted(member.socket)}", *others]
+        keys = [f'role = "{member.role}"', f"socket = {quoted(member.socket)}"]
         await self.start(member, keys, [network, *self.traced(member)])
 
     def traced(self, member: Member) -> list[str]:

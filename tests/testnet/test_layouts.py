@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -137,7 +137,7 @@ class Telling:
     async def restart(self, member: Member, keys: list[str], sections: list[str]) -> None:
         self.restarted[member.name] = "\n".join([*keys, *sections])
 
-    async def start_node(self, member: Member, network: str, others: Sequence[str] = ()) -> None:
+    async def start_node(self, member: Member, network: str) -> None:
         self.nodes[member.name] = network
 
     async def written(self, member: Member, name: str, holding: Collection[str] = ()) -> str:

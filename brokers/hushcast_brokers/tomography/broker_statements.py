@@ -100,7 +100,7 @@ class TomographyStatements:
         tree: HeldTree,
         transport: Transport,
         context: Context,
-        levels: NetworkLevels | None = None,
+        levels: NetworkLevels | None,
     ) -> None:
         """`levels` are what an edge broker asks about."""
         self._network, self._seed = me

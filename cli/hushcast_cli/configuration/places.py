@@ -45,9 +45,9 @@ def service_places(kind: str, name: str | None = None, etc: Path = _ETC) -> Prog
     )
 
 
-def unit_of(program: Program, config: Path, etc: Path = _ETC) -> str | None:
+def unit_of(program: Program, config: Path) -> str | None:
     """Return the unit of the package that runs a configuration; `None` where none does."""
-    if config.absolute().parent != etc / program.service_home:
+    if config.absolute().parent != _ETC / program.service_home:
         return None
     if config.stem == (program.config or program.name):
         return program.service_unit

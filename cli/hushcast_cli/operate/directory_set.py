@@ -185,7 +185,7 @@ def members(
 
 
 def set_lines(
-    listed: Sequence[AuthoritySection], quorum: int, rules: AdmissionSection, shard_size: int | None = None
+    listed: Sequence[AuthoritySection], quorum: int, rules: AdmissionSection, shard_size: int | None
 ) -> str:
     """Return the lines of `[authorities]`, the same in every configuration of the set."""
     from hushcast_runtime.processes.network_file import toml_text

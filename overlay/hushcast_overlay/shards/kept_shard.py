@@ -12,7 +12,7 @@ from hushcast_overlay.shards.shard_reader import MakeRoster
 from hushcast_protocol.base.roster import Relay, Roster
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
-from hushcast_protocol.shards.neighbours import check_same_slice, roster_of_shard
+from hushcast_protocol.shards.neighbours import check_same_slice
 from hushcast_protocol.shards.slices import Leaf
 
 
@@ -37,7 +37,7 @@ class KeptShard:
     """Set when it is there, or was asked for in vain."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
-    def take_leaf(self, leaf: Leaf, head: Roster, make: MakeRoster = roster_of_shard) -> None:
+    def take_leaf(self, leaf: Leaf, head: Roster, make: MakeRoster) -> None:
         """Take who is there in the epoch of a head; raises a `PeerError`."""
         if self.leaf is not None:
             check_same_slice(self.leaf, leaf)

@@ -28,7 +28,7 @@ class Shares:
         free = self._whole - self.taken - amount
         return self._of.get(user, 0) + amount <= TIMES_FREE * free
 
-    def take_free(self, user: User, amount: int = 1) -> bool:
+    def take_free(self, user: User, amount: int) -> bool:
         """Take so much more if the user may, and return whether it did."""
         had = self._of.get(user, 0)
         if had + amount > TIMES_FREE * (self._whole - self.taken - amount):

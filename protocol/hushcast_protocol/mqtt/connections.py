@@ -102,7 +102,7 @@ class MqttConnection:
         else:
             self.send_bytes_in_order(data, mark)
 
-    def send_bytes_in_order(self, data: bytes, mark: int = 0) -> None:
+    def send_bytes_in_order(self, data: bytes, mark: int) -> None:
         """Do so with an encoded one."""
         if self._held or mark > self.ledger.durable:
             self._hold(self._held, HeldPacket(data, mark, False))
@@ -203,7 +203,7 @@ class MqttConnection:
             return self._publish_aliased(packet, mark)
         return self.publish_bytes(data or encode(packet, self.version), mark, in_order)
 
-    def publish_bytes(self, data: bytes, mark: int = 0, in_order: bool = True) -> bool:
+    def publish_bytes(self, data: bytes, mark: int, in_order: bool = True) -> bool:
         """Do so with an encoded one, which has no alias."""
         if self.max_packet is not None and len(data) > self.max_packet:
             return False

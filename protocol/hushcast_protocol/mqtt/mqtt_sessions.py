@@ -11,7 +11,7 @@ from hushcast_protocol.mqtt.delivery import MessageDelivery
 from hushcast_protocol.mqtt.ingress import Ingress
 from hushcast_protocol.mqtt.interfaces import OuterNetwork
 from hushcast_protocol.mqtt.kept.session_archive import SessionArchive
-from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS, MAX_SESSIONS
+from hushcast_protocol.mqtt.limits import MAX_SESSION_SECONDS
 from hushcast_protocol.mqtt.mqtt_messages import may_be_published, message_of
 from hushcast_protocol.mqtt.mqtt_session import MqttSession
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
@@ -32,7 +32,7 @@ class Sessions:
         delivery: MessageDelivery,
         archive: SessionArchive,
         beyond: OuterNetwork,
-        most: int = MAX_SESSIONS,
+        most: int,
     ) -> None:
         """`most` of them may outlive their connections, each user its share."""
         self._names = beyond.names

@@ -74,7 +74,7 @@ def opened_for(given: Pairs, opened: OpenedContent) -> list[tuple[str, str]]:
     return [*given, (OPENED, ",".join(written))]
 
 
-def is_opened_for(given: Pairs, purpose: Purpose | None, granted: Container[str] | None = None) -> bool:
+def is_opened_for(given: Pairs, purpose: Purpose | None, granted: Container[str] | None) -> bool:
     """Tell whether a message opened for a purpose that is `granted` still, or did not come sealed.
 
     A client that writes this itself narrows: what it says and what the gateway says both count.

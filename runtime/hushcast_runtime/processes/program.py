@@ -130,11 +130,6 @@ class Program:
         return f"hushcast run {self.name}"
 
     @property
-    def doctor_command(self) -> str:
-        """What people type to have it looked at."""
-        return f"hushcast doctor {self.name}"
-
-    @property
     def version(self) -> int:
         """The version of the state that it writes."""
         return len(self.migrations.load())

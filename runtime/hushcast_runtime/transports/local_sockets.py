@@ -15,10 +15,8 @@ MAX_PATH = 107  # bytes; Linux has 108 with the zero at the end
 REACHED_WITHIN = 5.0  # seconds; whoever listens is on this machine
 
 
-def listen_at(path: Path, group: str | None, what: str, key: str = "socket_group") -> trio.SocketListener:
+def listen_at(path: Path, group: str | None, what: str) -> trio.SocketListener:
     """Listen at `path` with mode 0600, or 0660 for `group`; errors (`UsageError`) call it `what`.
-
-    The setting `key` is where the group was named.
 
     A stale socket of a killed daemon is replaced; the caller holds the lock of the state directory.
     """
@@ -34,7 +32,7 @@ def listen_at(path: Path, group: str | None, what: str, key: str = "socket_group
         finally:
             os.umask(before)
         if group is not None:
-            _share(path, group, key)
+            _share(path, group)
         socket.listen(64)
     except OSError as error:
         socket.close()
@@ -57,19 +55,19 @@ async def why_unreached(path: str) -> str | None:
     return "it does not answer"
 
 
-def _share(path: Path, group: str, key: str) -> None:
+def _share(path: Path, group: str) -> None:
     try:
         number = grp.getgrnam(group).gr_gid
     except KeyError:
         path.unlink()
-        raise UsageError(f"{key}: there is no group {group}") from None
+        raise UsageError(f"socket_group: there is no group {group}") from None
     try:
         if path.stat().st_gid != number:
             os.chown(path, -1, number)
         path.chmod(0o660)
     except OSError:
         path.unlink()
-        raise UsageError(f"{key}: the daemon's user is not a member of {group}") from None
+        raise UsageError(f"socket_group: the daemon's user is not a member of {group}") from None
 
 
 def _answers(path: Path) -> bool:

@@ -67,7 +67,7 @@ class OverlayMember(NodeLife):
         if self.drops:
             self.lose_messages(self._together, self._share)
 
-    def lose_messages(self, together: Colluders | None = None, share: float = 1.0) -> None:
+    def lose_messages(self, together: Colluders | None, share: float = 1.0) -> None:
         """Confirm and lose a share of all messages from now on, or those chosen `together` with others."""
         self.drops, self._together, self._share = True, together, share
         relay = self.daemon.overlay.relay
