@@ -16,6 +16,7 @@ from hushcast_node.counters import BROKERS_NODE
 from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, BrokerRole
+from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.counters import Counters
@@ -80,6 +81,11 @@ class Node(Process):
         """Subscribe, and collect what comes."""
         interest = Interest(topic, parse_where(where, topic.attributes))
         return Ear(self.network, await self.daemon.service.subscribe(interest, terms=terms))  # type: ignore[arg-type]
+
+
+async def sent(node: Node, payload: bytes, topic: Any = ONE, **values: Any) -> None:
+    """Publish, and wait for the receipt."""
+    await node.daemon.service.publish(topic, Content(payload, values))
 
 
 class TreeOfDaemons(SmallTree):

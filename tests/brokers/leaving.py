@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import helper_folders  # noqa: F401
 import trio
 import trio.testing
-from broker_daemons import TreeOfDaemons, tree_of_daemons
+from broker_daemons import TreeOfDaemons, sent, tree_of_daemons
+from full_scene import ROWS, SIX, started
 from small_network import ONE, Ear
-from test_full_brokers import ROWS, SIX, sent, started
 
 from hushcast_runtime.logs import LEVELS, log
 

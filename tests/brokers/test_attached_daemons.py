@@ -6,30 +6,17 @@ from typing import Any
 
 import pytest
 import trio
-from broker_daemons import Node, TreeOfDaemons, tree_of_daemons
+from attached_scene import ROWS, edge_of, edge_of_is_other, held_at
+from broker_daemons import Node, sent, tree_of_daemons
 from small_network import ONE, TWO, until
-from small_tree import Member
 
 from hushcast_brokers.client.attachments import ATTACH_WITHIN, EDGE_PATIENCE
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
 
 PLACES = make_topic("places", ["kind", "lat:-90..90:0.00001"])
 ANYBODY = {"k": 1, "condition": "source", "otherwise": "wait"}
-ROWS = (("inner", "inner", "root"), ("edge 1", "edge", "inner"), ("edge 2", "edge", "inner"))
 ONE_EDGE = (("edge", "edge", "root"),)
-
-
-def edge_of(network: TreeOfDaemons, node: Node) -> Member:
-    """The broker that a daemon attaches to."""
-    edge = node.daemon.brokers.edge()
-    assert edge is not None
-    return next(member for member in network.members if member.key.hex() == edge["broker"])
-
-
-def other_than(network: TreeOfDaemons, edge: Member) -> Member:
-    return next(member for member in network.edges if member is not edge)
 
 
 def tasks(name: str) -> int:
@@ -41,15 +28,6 @@ def tasks(name: str) -> int:
         found += task.name.endswith(name)
         waiting += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
     return found
-
-
-def held_at(edge: Member) -> int:
-    return int(edge.status("filters"))
-
-
-async def sent(node: Node, payload: bytes, topic: Any = ONE, **values: Any) -> None:
-    """Publish, and wait for the receipt."""
-    await node.daemon.service.publish(topic, Content(payload, values))
 
 
 async def test_conditions_of_any_width_keep_out_what_does_not_meet_them() -> None:
@@ -125,10 +103,6 @@ async def test_who_leaves_the_tree_is_replaced_at_once() -> None:
         assert len(await reader.store.scan("attachment")) == 1
         assert tasks("Upstream._follow") == 4, "of three brokers, and one of the reader"
         await edge.stop()
-
-
-def edge_of_is_other(network: TreeOfDaemons, node: Node, edge: Member) -> bool:
-    return node.daemon.brokers.edge()["broker"] != edge.key.hex()  # type: ignore[index]
 
 
 @pytest.mark.slow

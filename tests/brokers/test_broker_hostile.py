@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import pytest
 import trio
+from posed_child import as_child, posing
 from small_network import until
 from small_tree import (
     KEY,
     OTHER_KEY,
     TOPIC,
     Client,
-    Member,
     SmallTree,
     filter_of,
     hears,
@@ -29,7 +27,6 @@ from hushcast_brokers.broker import children, clear_matching, clients, strangers
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.brokers import child_advertisements
 from hushcast_protocol.brokers.broker_tree import BrokerPosition, sign_tree
@@ -37,7 +34,6 @@ from hushcast_protocol.brokers.clear_words import ShownFilter, shown
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.filter_routes import NOTHING
 from hushcast_protocol.brokers.frames import (
-    MAX_BROKER_FRAME,
     Ack,
     Advertise,
     Forward,
@@ -51,50 +47,13 @@ from hushcast_protocol.brokers.frames import (
     RequestAnswer,
     Subscribe,
     Unsubscribe,
-    decode_from_below,
 )
-from hushcast_runtime.transports.base import TransportError
-from hushcast_runtime.transports.channel import accept_channel
 
 WHOLE = shown(KEY, filter_of(""))
 NARROW = shown(KEY, filter_of("lat in [0, 10]"))
 UPSIDE_DOWN = ShownFilter(NARROW.topic, NARROW.places, (None, (10, 0)))
 ONE_SIDE = ShownFilter(NARROW.topic, NARROW.places, ((0, 10),))
 LABEL_AS_RANGE = ShownFilter(NARROW.topic, NARROW.places, ((0, 10), None))
-
-
-async def as_child(network: SmallTree, member: Member) -> Talk:
-    """Stop a broker, and connect to its parent in its place."""
-    await member.stop()
-    assert member.parent is not None
-    talk = await network.connect(member.parent, member.seed, network.view)
-    assert isinstance(await talk.hear(), ParentHello)
-    return talk
-
-
-@asynccontextmanager
-async def posing(network: SmallTree, member: Member, script: Callable[[Talk], Awaitable[None]]) -> Any:
-    """Stop a broker, and serve those who connect to it by a script."""
-    await member.stop()
-    transport = network.wires.transport()
-    listener = await transport.listen(member.service, member.address)
-
-    async def serve(stream: trio.abc.Stream) -> None:
-        link = Link.respond(
-            network.net.id, member.seed, network.env.randomness, MAX_BROKER_FRAME, network.view
-        )
-        try:
-            channel, _ = await accept_channel(stream, link, decode_from_below)
-            await script(Talk(channel))
-            await channel.aclose()
-        except TransportError:
-            pass
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(listener.serve, serve)
-        yield
-        nursery.cancel_scope.cancel()
-    await listener.aclose()
 
 
 async def is_still_well(network: SmallTree, edge: str = "edge 3") -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import pytest
 import trio
-from broker_daemons import Node
+from broker_daemons import sent
 from community_tree import Keeper, community_tree
 from msgspec import structs
 from small_network import ONE, TWO, until
@@ -23,7 +22,6 @@ from hushcast_protocol.brokers.community.community_epochs import MemberEpoch
 from hushcast_protocol.brokers.community.sealed_filter import SealedFilter, seal_words
 from hushcast_protocol.brokers.exposure import OPEN
 from hushcast_protocol.brokers.frames import AnonymityTerms, NewCharter, Subscribe
-from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import make_topic
 
@@ -35,11 +33,6 @@ ROWS = (
 )
 PLACES = make_topic("places", ["kind", "lat:-90..90:0.00001"])
 SILENCE = 30.0
-
-
-async def sent(node: Node, payload: bytes, topic: Any = ONE, **values: Any) -> None:
-    """Publish, and wait for the receipt."""
-    await node.daemon.service.publish(topic, Content(payload, values))
 
 
 async def test_members_hear_each_other_past_brokers_that_are_outside() -> None:

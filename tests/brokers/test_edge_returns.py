@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import trio
-from broker_daemons import tree_of_daemons
+from attached_scene import ROWS, edge_of, edge_of_is_other, other_than
+from broker_daemons import sent, tree_of_daemons
 from small_network import ONE, until
-from test_attached_daemons import ROWS, edge_of, edge_of_is_other, other_than, sent
 
 from hushcast_brokers.client.attachments import EDGE_PATIENCE, LOOK_EVERY
 

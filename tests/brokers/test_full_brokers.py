@@ -4,44 +4,20 @@ from __future__ import annotations
 
 import pytest
 import trio
-from broker_daemons import Node, TreeOfDaemons, tree_of_daemons
+from broker_daemons import TreeOfDaemons, sent, tree_of_daemons
+from full_scene import ROWS, SIX, started
 from small_network import ONE, TWO, until
 
 from hushcast_brokers.client.attachments import ATTACH_WITHIN
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import make_topic
 
 PLACES = make_topic("places", ["kind", "lat:-90..90:1"])
-ROWS = (
-    ("top", "inner", "root"),
-    ("inner 1", "inner", "top"),
-    ("inner 2", "inner", "top"),
-    ("edge 1", "edge", "inner 1"),
-    ("edge 2", "edge", "inner 1"),
-    ("edge 3", "edge", "inner 2"),
-)
 PROFILES = ["full/2", "full/3", "full/4", "full/3/apart", "full/3/paper", "full/2/paper/a"]
 
 # Without factors only what lies under the same keys is compared: what comes of one owner by one way, and as
 # published nothing, since each item has keys of its own.
 SHOWN = {"full/3/apart": [5, 7, 8], "full/2/paper/a": [5, 7, 9]}
-
-
-async def started(network: TreeOfDaemons, edges: tuple[str, ...]) -> list[Node]:
-    """Start a daemon at each of these edge brokers."""
-    nodes = []
-    for number, edge in enumerate(edges):
-        node = network.node(f"at {edge} {number}")
-        node.edge = network[edge].key
-        await node.start()
-        nodes.append(node)
-    return nodes
-
-
-async def sent(node: Node, payload: bytes, topic=ONE, **values) -> None:  # type: ignore[no-untyped-def]
-    """Publish, and wait for the receipt."""
-    await node.daemon.service.publish(topic, Content(payload, values))
 
 
 async def is_compared(network: TreeOfDaemons) -> None:
@@ -55,9 +31,6 @@ async def is_compared(network: TreeOfDaemons) -> None:
         )
 
     await until(are_settled, 120.0, "all is compared")
-
-
-SIX = ("edge 1", "edge 1", "edge 2", "edge 2", "edge 3", "edge 3")
 
 
 @pytest.mark.slow

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import trio
-from broker_daemons import TreeOfDaemons, tree_of_daemons
+from broker_daemons import TreeOfDaemons, sent, tree_of_daemons
+from full_scene import ROWS, started
 from small_network import ONE, TWO, until
-from test_full_brokers import ROWS, sent, started
 
 APART = "full/3/apart"
 

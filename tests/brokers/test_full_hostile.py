@@ -6,9 +6,9 @@ import msgspec
 import pytest
 import trio
 from broker_daemons import tree_of_daemons
+from posed_child import as_child, posing
 from small_network import ONE, until
 from small_tree import Client, Member, SmallTree, small_tree
-from test_broker_hostile import as_child, posing
 
 from hushcast_brokers.broker import children
 from hushcast_brokers.broker.full import factors, interests

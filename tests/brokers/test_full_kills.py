@@ -8,8 +8,8 @@ from random import Random
 import pytest
 import trio
 from broker_daemons import Node, tree_of_daemons
+from full_scene import ROWS, SIX, started
 from small_network import ONE, TWO, Ear, until
-from test_full_brokers import ROWS, SIX, started
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.bodies import Content

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import trio
-from broker_daemons import tree_of_daemons
+from broker_daemons import sent, tree_of_daemons
+from full_scene import ROWS, started
 from small_network import ONE, until
-from test_full_brokers import ROWS, sent, started
 
 from hushcast_brokers.broker.full.hand_up import _UP
 from hushcast_runtime.storage.store import MemoryStore

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import trio
-from broker_daemons import tree_of_daemons
+from broker_daemons import sent, tree_of_daemons
+from full_scene import ROWS, started
 from small_network import ONE, until
-from test_full_brokers import ROWS, sent, started
 
 from hushcast_brokers.broker.full.hand_up import AGAIN_AFTER
 from hushcast_protocol.brokers.full import hand_up

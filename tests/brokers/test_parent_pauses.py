@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import trio
 from broker_daemons import tree_of_daemons
+from posed_child import posing
 from small_network import until
 from small_tree import small_tree
 from talk import Talk
-from test_broker_hostile import posing
 from test_lying_brokers import lie_at
 
 from hushcast_brokers.upstream import LONGEST_PAUSE

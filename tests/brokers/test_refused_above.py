@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import trio
-from broker_daemons import tree_of_daemons
+from attached_scene import ROWS, edge_of, held_at
+from broker_daemons import sent, tree_of_daemons
 from small_network import ONE, TWO, until
-from test_attached_daemons import ROWS, edge_of, held_at, sent
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.brokers import child_advertisements

@@ -11,7 +11,7 @@ import trio
 from home_automation import HA, ZIGBEE, Program, devices, entities_known, home_assistant, of, zigbee2mqtt
 from houses import LINK, House, quick, until
 from memory_gateway import Gateway
-from test_operators import ask
+from operator_questions import ask
 
 from hushcast_gateway.operators.questions import PurgeRequest
 from hushcast_protocol.mqtt.wire.packets import Disconnect

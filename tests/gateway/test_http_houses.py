@@ -10,7 +10,7 @@ import trio
 from houses import houses, listening, quick, until
 from http_world import PLACE, HttpCaller, HttpResponse
 from memory_gateway import Gateway
-from test_life_of_a_publish import check, tracing
+from traced_life import check, tracing
 from trio.testing import memory_stream_pair
 
 from hushcast_gateway.counters import GATEWAY_COUNTERS

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import trio
 from http_world import HttpCaller
+from listening import client_context, secured, tls
 from made_certificates import Certificates
 from memory_gateway import running
-from test_listeners import client_context, secured, tls
 
 from hushcast_gateway.clients.listeners import Listeners
 from hushcast_gateway.clients.users import GatewayUsers

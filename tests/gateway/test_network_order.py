@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import trio
 from houses import LINK, House, acknowledged, hold_answers, houses, listening, quick, until
+from houses_elsewhere import elsewhere
 from memory_gateway import Client
 
 import hushcast
 from hushcast_gateway.network import network_publisher
-from hushcast_protocol.mqtt.envelope import OpenedEnvelope, Place, enclose
 from hushcast_protocol.mqtt.wire.packets import PubAck, Publish
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     quick(monkeypatch)
-
-
-class Elsewhere:
-    """A gateway elsewhere that says what the test says."""
-
-    def __init__(self, daemon: hushcast.Daemon, source: bytes) -> None:
-        self._daemon = daemon
-        self._source = source
-
-    async def says(
-        self, number: int, payload: bytes, retain: bool = False, epoch: int = 1, path: str = "a"
-    ) -> None:
-        place = Place(self._source, epoch, number, number == 1)
-        await self._daemon.publish(LINK, enclose(OpenedEnvelope(payload, path, retain, {}, 1, place)))
-
-
-@asynccontextmanager
-async def elsewhere(house: House, source: bytes = b"source 1") -> AsyncIterator[Elsewhere]:
-    async with hushcast.connect(house.daemon.socket) as daemon:
-        yield Elsewhere(daemon, source)
 
 
 async def got(client: Client, count: int) -> list[bytes]:

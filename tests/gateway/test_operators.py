@@ -9,8 +9,9 @@ import msgspec
 import pytest
 import trio
 from houses import House, acknowledged, houses, listening, quick, until
+from houses_elsewhere import elsewhere
 from memory_gateway import Client, Gateway, running
-from test_network_order import elsewhere
+from operator_questions import ask
 from trio.testing import MockClock
 
 from hushcast_gateway.operators.operator_answers import OperatorAnswers
@@ -24,7 +25,6 @@ from hushcast_gateway.operators.questions import (
     KickRequest,
     Line,
     PurgeRequest,
-    Question,
     RefusedLine,
     RefusedQuestion,
     RetainedLine,
@@ -37,12 +37,6 @@ from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.wire.packets import V311, Connect, Disconnect, PingReq, Publish, Subscribe, Will
 from hushcast_protocol.mqtt.wire.packets import RequestedSubscription as Asked
-
-
-async def ask(gateway: Gateway, question: Question) -> list[Line]:
-    """Return the answer as it comes by the socket."""
-    asked = msgspec.json.encode(question)
-    return [msgspec.json.decode(one, type=Line) async for one in OperatorAnswers(gateway.state).answer(asked)]  # type: ignore[arg-type]
 
 
 def history_of(wanted: str) -> MqttSettings:

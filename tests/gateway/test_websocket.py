@@ -9,8 +9,8 @@ import trio
 import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from listening import BYTES, client_context, running, secured, tls
 from made_certificates import Certificates
-from test_listeners import BYTES, client_context, running, secured, tls
 from wsproto import ConnectionType, WSConnection, events
 from wsproto.connection import Connection
 

@@ -6,34 +6,14 @@ from typing import Any
 
 import pytest
 import trio
-from covered_network import CoveredNode, covered_authors, directories
-from lettered_network import EPOCH, ROUND
-from small_network import ONE, TWO, SmallNetwork, until
+from covered_network import covered_authors, directories
+from lettered_network import ROUND
+from reader_scene import DAY, HEARD_WITHIN, a_lane, published, told
+from small_network import ONE, TWO, until
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
-
-DAY = 24 * EPOCH
-TOLD_WITHIN = 30 * ROUND  # seconds from a subscription until all relays were told
-HEARD_WITHIN = 8 * ROUND  # seconds from a publication to its reader
-LANE_WITHIN = DAY + 8 * ROUND  # seconds until a second was shown a lane's bill
-
-
-def told(reader: CoveredNode, number: int = 0) -> dict[str, Any]:
-    """What `hushcast subscriptions` has of a subscription of it."""
-    return reader.daemon.service.subscriptions()[number]
-
-
-async def published(net: SmallNetwork, payload: bytes) -> None:
-    await net.clients[0].daemon.service.enqueue(ONE, Content(payload))
-
-
-async def a_lane(reader: CoveredNode) -> None:
-    """Wait until its relays were told, and a lane brings blocks."""
-    await until(lambda: told(reader)["nodes"] == 11, TOLD_WITHIN, "all were told")
-    await until(lambda: "; " not in told(reader)["outlook"], LANE_WITHIN, "its lane is there")
 
 
 @pytest.mark.slow

@@ -9,8 +9,8 @@ import trio
 from covered_network import covered_authors
 from late_disk import LateDisk
 from lettered_network import ROUND
+from reader_scene import a_lane, published, told
 from small_network import Ear, until
-from test_covered_readers import a_lane, published, told
 
 from hushcast_overlay.routes.cover.covered_reader import CoveredReader
 

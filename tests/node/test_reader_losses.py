@@ -8,8 +8,8 @@ import pytest
 import trio
 from covered_network import CoveredNode, covered_authors
 from lettered_network import EPOCH, ROUND
+from reader_scene import DAY, HEARD_WITHIN, LANE_WITHIN, published, told
 from small_network import Ear, Node, SmallNetwork, until
-from test_covered_readers import DAY, HEARD_WITHIN, LANE_WITHIN, published, told
 
 from hushcast_protocol.cover import cover_chain
 
