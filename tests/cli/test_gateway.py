@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nacl.pwhash
 import pytest
+from ports import free_port
 from running import COMMAND, Running, environment, hushcast
 
 from hushcast_cli.configuration.first_config import first_config
@@ -34,12 +35,6 @@ def home(tmp_path: Path) -> dict[str, str]:
     return environment(
         HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path / "config"), XDG_STATE_HOME=str(tmp_path / "state")
     )
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def written(tmp_path: Path, port: int, *more: str) -> Path:

@@ -26,16 +26,8 @@ def gateway(tmp_path: Path) -> Iterator[GatewayUnderAttack]:
     gateway.process.wait()
 
 
-class HonestReader:
+class HonestReader(Honest):
     """A client over HTTP that streams what it publishes once a second, each time over a new connection."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.delays: list[float] = []
-        self.sent: dict[bytes, float] = {}
-        self.unacknowledged: set[int] = set()
-        self.is_publishing = True
-        self.has_begun = trio.Event()
 
     async def run(self, port: int) -> None:
         """Publish and read until cancelled; an end of the stream is an error."""

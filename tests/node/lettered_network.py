@@ -220,3 +220,10 @@ class LetterDaemon:
         except PeerError:
             return
         self.letters.note_listed(listed_numbers(listed))
+
+
+async def kill(net: SmallNetwork, victim: Node) -> None:
+    """Take a daemon down at once, and start it again within seconds."""
+    await victim.stop()
+    await trio.sleep(net.env.uniform(0.0, 5.0))
+    await victim.start()

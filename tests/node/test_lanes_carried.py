@@ -10,7 +10,7 @@ import trio
 from damage import set_aside
 from lane_owner import LaneOwner
 from late_disk import LateDisk
-from lettered_network import ROUND, desks_of, lettered_network, role_of
+from lettered_network import ROUND, desks_of, kill, lettered_network, role_of
 from owner_end import BODY, OwnerEnd, drop, leads_to, message
 from small_network import Node, SmallNetwork, until
 
@@ -110,12 +110,6 @@ async def test_what_comes_for_a_box_comes_down_and_its_second_sees_no_difference
         assert rounds_read == set(range(first + 1, last + 1)), "blocks of its absence are kept"
 
 
-async def _kill(net: SmallNetwork, victim: Node) -> None:
-    await victim.stop()
-    await trio.sleep(net.env.uniform(0.0, 5.0))
-    await victim.start()
-
-
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 50))])
 async def test_all_comes_down_and_no_key_seals_twice_whoever_is_killed_when(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -135,7 +129,7 @@ async def test_all_comes_down_and_no_key_seals_twice_whoever_is_killed_when(
             sent.append(message(net.calendar.day(net.now)))
             await drop(net, top, sent[-1])
             await trio.sleep(net.env.uniform(0.0, 2 * ROUND))
-            await _kill(net, ways[number % 3])
+            await kill(net, ways[number % 3])
         await is_heard(owner, sent, 30)
         for seen in (given, handed):
             for of_one in seen.values():

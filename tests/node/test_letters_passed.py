@@ -9,8 +9,8 @@ import pytest
 import trio
 from damage import set_aside
 from late_disk import LateDisk
-from lettered_network import ROUND, LetterDaemon, desks_of, lettered_network, role_of
-from small_network import Node, SmallNetwork, small_network, until
+from lettered_network import ROUND, LetterDaemon, desks_of, kill, lettered_network, role_of
+from small_network import small_network, until
 
 from hushcast_overlay.relay.cover.errand_desk import ErrandDesk
 from hushcast_overlay.relay.cover.waybill_desk import WaybillDesk
@@ -152,19 +152,13 @@ async def test_nothing_passes_twice_and_nothing_is_lost_whoever_is_killed_when(
                 sent.append(b"%d" % len(sent))
                 daemon.publish(sent[-1])
             await trio.sleep(net.env.uniform(0.0, 3 * ROUND))
-            await _kill(net, ways[number % 3])
+            await kill(net, ways[number % 3])
         assert sorted(await ear.hears(len(sent), 40 * ROUND)) == sorted(sent)
         await until(lambda: len(daemon.letters.messages) == 0, 12 * ROUND, "all are listed")
         await trio.sleep(6 * ROUND)
         assert sorted(ear.payloads) == sorted(sent)
         assert max(passed.values()) == PASSED_A_ROUND
         assert max(marked.values()) == 1
-
-
-async def _kill(net: SmallNetwork, victim: Node) -> None:
-    await victim.stop()
-    await trio.sleep(net.env.uniform(0.0, 5.0))
-    await victim.start()
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import io
 import os
 import sqlite3
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -29,6 +28,8 @@ from hushcast_runtime.storage.state_directory import StateKind, check_keys
 from hushcast_runtime.storage.state_layout import DATABASE, kept_version
 from hushcast_runtime.storage.state_lock import locked
 from hushcast_runtime.storage.store import Change, SqliteStore, StoreError
+
+pytestmark = pytest.mark.usefixtures("open_umask")
 
 NETWORK = Network("test", "hardened", 3600)
 RELAY = StateKind("relay", NETWORK, ("identity.key", "parcel.key"), 3)
@@ -76,13 +77,6 @@ def state(tmp_path: Path) -> Path:
 def backup(state: Path, tmp_path: Path) -> Path:
     make_backup(state, RELAY, NOW, tmp_path / "backup", force=False)
     return tmp_path / "backup"
-
-
-@pytest.fixture(autouse=True)
-def _open_umask() -> Iterator[None]:
-    before = os.umask(0)
-    yield
-    os.umask(before)
 
 
 def test_what_is_restored_is_what_was_there(state: Path, backup: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,9 @@ from hushcast_runtime.files import (
     write_private,
 )
 
+pytestmark = pytest.mark.usefixtures("open_umask")
+
 draw = simulated_environment("files").randomness
-
-
-@pytest.fixture(autouse=True)
-def _open_umask() -> Iterator[None]:
-    before = os.umask(0)
-    yield
-    os.umask(before)
 
 
 def mode(path: Path) -> int:

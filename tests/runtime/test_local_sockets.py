@@ -6,7 +6,6 @@ import grp
 import os
 import socket
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,9 @@ import pytest
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.transports.local_sockets import listen_at
 
+pytestmark = pytest.mark.usefixtures("open_umask")
+
 OWN_GROUP = grp.getgrgid(os.getegid()).gr_name
-
-
-@pytest.fixture(autouse=True)
-def _open_umask() -> Iterator[None]:
-    before = os.umask(0)
-    yield
-    os.umask(before)
 
 
 def mode(path: Path) -> int:

@@ -283,3 +283,9 @@ def _seconds(start: float, end: float) -> Iterator[float]:
         start += 1
         yield start
     yield end
+
+
+def connack(client: Client) -> ConnAck:
+    packet = client.got()[0]
+    assert isinstance(packet, ConnAck)
+    return packet

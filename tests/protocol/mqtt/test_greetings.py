@@ -5,17 +5,11 @@ from __future__ import annotations
 import string
 
 import pytest
-from broker_world import Client, World
+from broker_world import World, connack
 
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.permissions import FullPermissions
 from hushcast_protocol.mqtt.wire.packets import V5, V311, ConnAck, PubRec, PubRel, Unsubscribe, Will
-
-
-def connack(client: Client) -> ConnAck:
-    packet = client.got()[0]
-    assert isinstance(packet, ConnAck)
-    return packet
 
 
 @pytest.mark.parametrize("version", [V311, V5])

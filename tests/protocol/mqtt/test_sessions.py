@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from broker_world import Client, World
+from broker_world import Client, World, connack
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,12 +24,6 @@ from hushcast_protocol.mqtt.wire.packets import (
     PubRel,
     Unsubscribe,
 )
-
-
-def connack(client: Client) -> ConnAck:
-    packet = client.got()[0]
-    assert isinstance(packet, ConnAck)
-    return packet
 
 
 @pytest.mark.parametrize(
