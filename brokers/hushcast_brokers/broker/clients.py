@@ -56,14 +56,14 @@ _AT_ONCE = 8  # filters of a forgotten client that go in one step: some millisec
 _KEY = 32
 
 
-class _Kept(msgspec.Struct, frozen=True, array_like=True):
+class _StoredSubscription(msgspec.Struct, frozen=True, array_like=True):
     """What is stored of a subscription."""
 
     filter: Item
     terms: AnonymityTerms
 
 
-_read = record_reader(_Kept, "subscription")
+_read = record_reader(_StoredSubscription, "subscription")
 _pack = msgspec.msgpack.Encoder().encode
 
 
@@ -252,7 +252,7 @@ class Clients:
             if not is_new:
                 self._note_ended(client, frame.name)
             raise Refusal("level")
-        kept = _pack(_Kept(frame.filter, frame.terms))
+        kept = _pack(_StoredSubscription(frame.filter, frame.terms))
         self._store.write_soon(Change(_SUBSCRIPTION, client + frame.name, kept))
         terms = frame.terms
         self._tracer.observe(

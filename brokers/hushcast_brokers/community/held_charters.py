@@ -54,13 +54,13 @@ _decode = decoder(Signed, "charter", MAX_CHARTER + 256)
 Heard = Callable[[MemberEpoch], None]
 
 
-class _Kept(msgspec.Struct, frozen=True, array_like=True):
+class _StoredEpoch(msgspec.Struct, frozen=True, array_like=True):
     begins: int
     key: bytes
     """None where this daemon is not in the community."""
 
 
-_read = record_reader(_Kept, "epoch")
+_read = record_reader(_StoredEpoch, "epoch")
 
 
 class HeldCharters:
@@ -214,7 +214,7 @@ class HeldCharters:
         except AuthenticationError:
             log.warning("a charter lists this daemon with a key that is not sealed to it: ask the keeper")
             key = None
-        kept = _Kept(charter.begins, key.reveal() if key is not None else b"")
+        kept = _StoredEpoch(charter.begins, key.reveal() if key is not None else b"")
         term = _term(community, number, kept)
         over = self.epochs.add(community, number, term)
         if term.epoch is not None:
@@ -236,7 +236,7 @@ def _place(community: PublicKey, number: int) -> bytes:
     return community + number.to_bytes(_NUMBER, "big")
 
 
-def _term(community: PublicKey, number: int, kept: _Kept) -> KnownEpoch:
+def _term(community: PublicKey, number: int, kept: _StoredEpoch) -> KnownEpoch:
     if not kept.key:
         return KnownEpoch(kept.begins, None)
     return KnownEpoch(kept.begins, MemberEpoch(community, number, kept.begins, EpochKey(kept.key)))

@@ -29,14 +29,14 @@ _KIND = RecordKind(
 _ID = 32  # bytes of a pseudonym
 
 
-class _Kept(msgspec.Struct, frozen=True, array_like=True):
+class _StoredKey(msgspec.Struct, frozen=True, array_like=True):
     """A transformation key as it is stored."""
 
     day: Counter
     factor: Bytes32
 
 
-_read = record_reader(_Kept, "transformation")
+_read = record_reader(_StoredKey, "transformation")
 _pack = msgspec.msgpack.Encoder().encode
 
 
@@ -83,7 +83,7 @@ class TransformationKeys:
                 self._known.popitem(last=False)
             self._known[pseudonym] = day, factor
             if self._are_kept:
-                self._store.write_soon(Change(_KIND, pseudonym, _pack(_Kept(day, factor.reveal()))))
+                self._store.write_soon(Change(_KIND, pseudonym, _pack(_StoredKey(day, factor.reveal()))))
         if self._are_kept:
             await self._store.write()
 

@@ -34,12 +34,12 @@ class _Trial(msgspec.Struct, frozen=True):
     relays: _Relays
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _StoredTrial(msgspec.Struct, frozen=True):
     hidden: list[HiddenSubscription]
     trials: list[_Trial]
 
 
-_decode: Callable[[bytes], _Kept] = msgspec.json.Decoder(_Kept).decode
+_decode: Callable[[bytes], _StoredTrial] = msgspec.json.Decoder(_StoredTrial).decode
 
 
 class LossTrials:
@@ -94,4 +94,4 @@ class LossTrials:
             )
             for ended, trial in self._ended
         ]
-        write_private(self._file, msgspec.json.encode(_Kept(self.hidden, trials)))
+        write_private(self._file, msgspec.json.encode(_StoredTrial(self.hidden, trials)))

@@ -10,8 +10,6 @@ import msgspec
 from hushcast_protocol.base.shard_count import MAX_BITS
 from hushcast_protocol.base.wire import Bytes32, Counter, Wire
 
-MAX_SHARDING = 160  # bytes of an encoded one
-
 
 class Sharding(Wire, frozen=True, tag="sharding/1"):
     """What a head says of a day's shards."""
