@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from hushcast_gateway.announcement.announcement import problem_of_announcement
 from hushcast_gateway.operators.questions import OPERATORS_SOCKET
-from hushcast_gateway.purposes.alias_keys import KeysSection
 from hushcast_gateway.sections.access_sections import AccessSection, FilterText, UserSection
 from hushcast_gateway.sections.history_section import HistorySection
+from hushcast_gateway.sections.keys_section import KeysSection
 from hushcast_gateway.sections.limits_section import LimitsSection
 from hushcast_gateway.sections.listen_section import MAX_LISTENERS, ListenSection
 from hushcast_gateway.sections.purposes_section import (

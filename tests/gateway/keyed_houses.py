@@ -24,8 +24,9 @@ from hushcast_gateway.counters import GatewayCounters
 from hushcast_gateway.network.gateway_network import GatewayNetwork
 from hushcast_gateway.network_ways import NetworkWays
 from hushcast_gateway.peer import ClientPeer
-from hushcast_gateway.purposes.alias_keys import KeysSection, read_keys
+from hushcast_gateway.purposes.alias_keys import read_keys
 from hushcast_gateway.purposes.rules import Purposes
+from hushcast_gateway.sections.keys_section import KeysSection
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.access import AccessPermissions

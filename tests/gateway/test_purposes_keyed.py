@@ -18,9 +18,10 @@ from purpose_files import EPOCH, issued, write_files
 
 import hushcast
 from hushcast_gateway.doctor import GatewayDoctor
-from hushcast_gateway.purposes.alias_keys import KeysSection, read_keys
+from hushcast_gateway.purposes.alias_keys import read_keys
 from hushcast_gateway.purposes.command_execution import NOT_GRANTED
 from hushcast_gateway.purposes.records import AUDIT, AuditRecord, read_audit
+from hushcast_gateway.sections.keys_section import KeysSection
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.reason_codes import Reason
