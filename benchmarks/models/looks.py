@@ -43,7 +43,7 @@ class Lost(NamedTuple):
     drops: float
     """Drops anew."""
     contacts: float
-    """First contacts: of each question one, of each drop anew as many as there are origins."""
+    """First contacts: of each question one, of each drop anew one for each of its origins."""
 
 
 def lost(bad: float, is_lying: bool, trials: int, rule: Rule = LOOK) -> Lost:
@@ -54,16 +54,21 @@ def lost(bad: float, is_lying: bool, trials: int, rule: Rule = LOOK) -> Lost:
     keepers = keepers[counted]
     kept = ~(rng.random((len(keepers), ORIGINS)) < bad).all(axis=1)
     without = OF * float((~kept).mean())
-    left, drops, questions = np.ones(len(keepers), bool), 0, 0
+    left, ever = np.ones(len(keepers), bool), np.zeros(len(keepers), bool)
+    drops = dropped = questions = 0
     for turn in range(NEWEST.dropped_anew + 1):
         drawn = rng.permuted(keepers, axis=1)
-        is_there, asked = _looked(np.where(drawn, is_lying, kept[:, None]), rule)
+        shown = np.where(drawn, is_lying, kept[:, None])
+        is_there, asked = _looked(shown, rule)
         questions += int(asked[left].sum())
+        ever |= (shown & (np.arange(MAX_KEEPERS) < asked[:, None])).any(axis=1)
         left &= ~is_there
         if turn < NEWEST.dropped_anew:
             drops += int(left.sum())
-            kept |= left & ~(rng.random((len(keepers), ORIGINS)) < bad).all(axis=1)
-    contacts = (questions + ORIGINS * drops) / len(keepers)
+            origins = np.where(ever, ORIGINS, ORIGINS * NEWEST.times_anew)
+            dropped += int(origins[left].sum())
+            kept |= left & (rng.random(len(keepers)) >= bad**origins)
+    contacts = (questions + dropped) / len(keepers)
     return Lost(without, OF * float((~kept).mean()), drops / len(keepers), contacts)
 
 

@@ -151,7 +151,8 @@ class SecondLooks:
         one.was_missed = False
         self._counters.add("publications_dropped_anew")
         try:
-            await looking.drop_anew(one.message, Takers(one.origins), tuple(one.origins))
+            takers, avoided = Takers(one.origins), tuple(one.origins)
+            await looking.drop_anew(one.message, takers, avoided, one.was_shown)
         except Refusal as refusal:
             log.info("a publication was not dropped anew", reason=refusal.reason)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from hushcast.control_messages import Finding
 from hushcast_node.carrier_parts import BrokersParts, CentralParts
@@ -10,12 +11,14 @@ from hushcast_node.daemon import NodeDaemon
 from hushcast_node.program import NODE
 from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.findings import good, warning
+from hushcast_protocol.overlay.profile import Root
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.processes.examinations import examine_core_dumps, examine_disk, examine_ways
 from hushcast_runtime.storage.recovery import examine_records
 from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.tor.socks_transport import SocksTransport
 from hushcast_runtime.tor.transport import TorTransport
+from hushcast_runtime.wording import counted
 
 
 class NodeDoctor:
@@ -35,7 +38,7 @@ class NodeDoctor:
         found += examine_records(Path(settings.state) / DATABASE)
         if settings.testnet is None:
             found.append(examine_core_dumps(NODE.run_command))
-        return found if settings.role == "relay" else [*found, self._subscriptions()]
+        return [*found, *(self._presence() if settings.role == "relay" else [self._subscriptions()])]
 
     async def _network(self) -> list[Finding]:
         daemon, is_relay = self.daemon, self._settings.role == "relay"
@@ -54,8 +57,25 @@ class NodeDoctor:
         is_testnet = self._settings.testnet is not None
         return await examine_overlay(side, transport, is_relay, self._env, is_testnet)
 
+    def _held(self) -> list[dict[str, Any]]:
+        return self.daemon.service.subscriptions() if self.daemon is not None and self.daemon.serves else []
+
+    def _presence(self) -> list[Finding]:
+        """Warn who subscribes with a relay: rosters list when it is up, and hosts see when its owner is."""
+        held, settings = self._held(), self._settings
+        if not held or settings.testnet is not None or settings.profile().root is Root.LISTED:
+            return []
+        subscribed = counted(len(held), "subscription")
+        return [
+            warning(
+                "presence",
+                f"this relay's daemon has {subscribed}: who watches for weeks can tell whose they are",
+                "move them to a client beside it, on another machine if you can",
+            )
+        ]
+
     def _subscriptions(self) -> Finding:
-        held = self.daemon.service.subscriptions() if self.daemon is not None and self.daemon.serves else []
+        held = self._held()
         # One that was told to relays stays ready when they all are gone: nothing reaches it then.
         ready = sum(one["ready"] and one.get("nodes", 1) > 0 for one in held)
         if ready < len(held):

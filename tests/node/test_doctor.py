@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 from small_network import BEGIN, EPOCH_SECONDS, Node, SmallNetwork, small_network, until
@@ -90,6 +91,19 @@ async def test_a_network_that_is_well(tmp_path: Path) -> None:
         assert verdicts(client) == {}
         assert client["subscriptions"].found == "1 of 1 ready"
         assert {"descriptor", "onion service"}.isdisjoint(client)
+
+
+async def test_a_relay_that_subscribes_is_warned_of(tmp_path: Path) -> None:
+    """Not where all who subscribe are relays, and not on a testnet."""
+    async with small_network(relays=3, clients=0) as net:
+        await net.relays[0].listen()
+        doctor = doctor_of(net, net.relays[0], tmp_path)
+        warned = await found(doctor)
+        assert verdicts(warned) == {"presence": "warning"}
+        assert "1 subscription:" in warned["presence"].found
+        network = msgspec.structs.replace(doctor._settings.network, profile="paper")
+        doctor._settings = msgspec.structs.replace(doctor._settings, network=network)
+        assert verdicts(await found(doctor)) == {}
 
 
 async def test_before_anything_is_up(tmp_path: Path) -> None:

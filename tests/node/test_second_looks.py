@@ -63,6 +63,20 @@ def draws(node: Node, *relays: Node) -> None:
     dropper._drop_in = drop
 
 
+def origins_of_drops(node: Node) -> list[int]:
+    """At how many relays a daemon drops a message each time, from now on."""
+    carrier: Any = node.daemon.service._publisher._carrier
+    dropper, numbers = carrier._dropper, list[int]()
+    drop_at = dropper._drop_at
+
+    async def drop(origins: Any, message: Message, handover: Any, wanted: int) -> None:
+        numbers.append(wanted)
+        await drop_at(origins, message, handover, wanted)
+
+    dropper._drop_at = drop
+    return numbers
+
+
 def is_kept(net: SmallNetwork, message: Message, hostile: list[Node]) -> bool:
     """Whether a keeper that is honest has it, so that each host gets it within an epoch."""
     return any(has(keeper, message) for keeper in keepers_of(net, message) if keeper not in hostile)
@@ -83,10 +97,12 @@ async def test_what_both_origins_lost_is_dropped_anew_at_others(restarts: bool) 
         assert await records(publisher) == 1
         if restarts:
             await publisher.restart()
+        dropped = origins_of_drops(publisher)
         await until(lambda: is_kept(net, message, []), NEWEST.latest_look + 60, "it is kept")
         await trio.sleep(NEWEST.latest_look + 60)
         assert await records(publisher) == 0
         assert publisher.count("publications_dropped_anew") == 1
+        assert dropped == [net.profile.origins * NEWEST.times_anew]
         assert publisher.daemon.service.outbox() == []
 
 
@@ -107,15 +123,26 @@ def says(keeper: Node, message: Message, is_there: bool, is_away: bool = False) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("liars", "drops"), [(1, 0), (4, 1)])
-async def test_a_keeper_that_denies_what_it_has_is_outvoted_and_four_are_not(liars: int, drops: int) -> None:
+@pytest.mark.parametrize(
+    ("liars", "drops", "times"),
+    [
+        (1, 0, 0),
+        (3, 1, 1),
+        (4, 1, NEWEST.times_anew),
+    ],  # with four liars all of the first three asked are such
+)
+async def test_a_keeper_that_denies_what_it_has_is_outvoted_and_more_are_not(
+    liars: int, drops: int, times: int
+) -> None:
     async with kept_network(relays=18, clients=1, epoch=LONG) as net:
         publisher, *_ = net.clients
         message = await publish(publisher, b"x")
         for keeper in keepers_of(net, message)[:liars]:
             says(keeper, message, is_there=False)
+        dropped = origins_of_drops(publisher)
         await trio.sleep(NEWEST.latest_look + 60)
         assert publisher.count("publications_dropped_anew") == drops
+        assert dropped == [net.profile.origins * times] * drops
         assert publisher.count("keepers_looked_at") in (
             NEWEST.keepers_asked,
             NEWEST.keepers_asked + NEWEST.keepers_asked_more,

@@ -93,14 +93,16 @@ class Dropper:
         except Refusal as refusal:
             shard.reason = refusal.reason
 
-    async def drop_anew(self, message: Message, handover: Handover, avoided: Collection[RelayId]) -> None:
-        """Drop once more for each origin wanted, at others than these where there are any.
+    async def drop_anew(
+        self, message: Message, handover: Handover, avoided: Collection[RelayId], times: int
+    ) -> None:
+        """Drop so many times for each origin wanted, at others than these where there are any.
 
         Raises `Refusal` where there is nobody to drop at.
         """
         origins = await self.origins(message)
         others = [origin for origin in origins if origin.id not in avoided]
-        await self._drop_at(others or origins, message, handover, self._profile.origins)
+        await self._drop_at(others or origins, message, handover, self._profile.origins * times)
 
     async def _drop_in(
         self, copy: int, message: Message, handover: Handover, taken: Collection[RelayId]

@@ -107,9 +107,15 @@ class KeptLooks:
                 missed += kept.lacks(message.id, judged)
         return Looked(shown, missed, shown > 0 == missed or shown - missed >= asked)
 
-    async def drop_anew(self, message: Message, handover: Handover, avoided: Collection[bytes]) -> None:
-        """Drop it at as many origins as at first, others where there are any; raise `Refusal`."""
-        await self._dropper.drop_anew(message, handover, avoided)
+    async def drop_anew(
+        self, message: Message, handover: Handover, avoided: Collection[bytes], is_shown: bool
+    ) -> None:
+        """Drop it at as many origins as at first, others where there are any; raise `Refusal`.
+
+        At more where nobody shows it. Where somebody does, others may lie, and hosts get it anyway.
+        """
+        times = 1 if is_shown else self._shards.manner.times_anew
+        await self._dropper.drop_anew(message, handover, avoided, times)
 
     def pretend(self, message: Message, width: int) -> None:
         """Look as for a publication after a probe: else keepers could tell the two apart."""

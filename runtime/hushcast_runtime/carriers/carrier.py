@@ -169,8 +169,13 @@ class Looking(Protocol):
     async def look(self, message: Message, since: float) -> Looked:
         """Ask some of those who keep it; it was dropped first at `since` (Unix time)."""
 
-    async def drop_anew(self, message: Message, handover: Handover, avoided: Collection[bytes]) -> None:
-        """Hand it to as many takers as at first, others than these where there are any; raise `Refusal`."""
+    async def drop_anew(
+        self, message: Message, handover: Handover, avoided: Collection[bytes], is_shown: bool
+    ) -> None:
+        """Hand it to takers once more, others than these where there are any; raise `Refusal`.
+
+        `is_shown` says whether anybody who keeps it ever showed it.
+        """
 
 
 class Carrier(Protocol):
