@@ -217,7 +217,7 @@ def turn_at(rng: np.random.Generator, me: np.ndarray, begin: float, end: float) 
     return None
 
 
-def _two_hosts_told_at_drawn_moments(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
+def turned(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
     """The second has a link from when the first is away until top relays are told that it is back."""
     told, linked = np.zeros(up.shape[1], bool), np.zeros(up.shape[1], bool)
     me, epochs, leads = up[0], up.shape[1], False
@@ -269,18 +269,14 @@ KINDS: dict[str, Watch] = {
     "two hosts, next days, and other hosts told as soon as can be": _together(
         _two_hosts, _next_days_told(), _another_host_told_at_once
     ),
-    "two hosts, told of at drawn moments": _two_hosts_told_at_drawn_moments,
-    "these, and next days": _together(_two_hosts_told_at_drawn_moments, _next_days_told()),
+    "two hosts, told of at drawn moments": turned,
+    "these, and next days": _together(turned, _next_days_told()),
     "next days left with the host": _days_left,
-    "these, and next days left with the host": _together(_two_hosts_told_at_drawn_moments, _days_left),
-    "these, and next days known from half a day before": _together(
-        _two_hosts_told_at_drawn_moments, _next_days_told(within=0.5)
-    ),
-    "these, and two days told together, within two": _together(
-        _two_hosts_told_at_drawn_moments, _next_days_told(together=2, within=2)
-    ),
+    "these, and next days left with the host": _together(turned, _days_left),
+    "these, and next days known from half a day before": _together(turned, _next_days_told(within=0.5)),
+    "these, and two days told together, within two": _together(turned, _next_days_told(together=2, within=2)),
     "these, and three days told together, within two": _together(
-        _two_hosts_told_at_drawn_moments, _next_days_told(together=3, within=2)
+        turned, _next_days_told(together=3, within=2)
     ),
 }
 
