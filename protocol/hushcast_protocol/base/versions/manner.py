@@ -39,7 +39,7 @@ class Manner:
     keepers_asked_more: int = 2
     """And so many where one alone does not show it: else half of the drops anew were its doing."""
     dropped_anew: int = 3
-    """Times: the origins of all are bad for less than one of a million where a fifth of the relays are."""
+    """Times: the origins of all are bad for 3 of a million at most where a fifth of the relays are."""
     times_anew: int = 2
     """As many origins as at first where no keeper shows it: what trees lose then, too, came an epoch late."""
 
