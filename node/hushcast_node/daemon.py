@@ -166,7 +166,7 @@ class NodeDaemon:
 
 
 def _side(parts: CarrierParts, around: AdapterContext) -> CarrierAdapter:
-    """Make the adapter, of the one carrier that is loaded: the others would take a tenth of a start."""
+    """Make the adapter; of the others, and in a client of what serves others, nothing is loaded."""
     if isinstance(parts, CentralParts):
         from hushcast_node.central_adapter import CentralAdapter
 
@@ -175,6 +175,10 @@ def _side(parts: CarrierParts, around: AdapterContext) -> CarrierAdapter:
         from hushcast_node.brokers_adapter import BrokersAdapter
 
         return BrokersAdapter(parts, around)
+    if parts.identity is not None:
+        from hushcast_node.relay_adapter import RelayAdapter
+
+        return RelayAdapter(parts.identity, parts, around)
     from hushcast_node.overlay_adapter import OverlayAdapter
 
     return OverlayAdapter(parts, around)

@@ -1,4 +1,4 @@
-"""The overlay's adapter in a daemon: rosters, the carrier and, in a relay, all that serves others."""
+"""The overlay's adapter in a daemon: rosters and the carrier. What serves others is `RelayAdapter`'s."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from hushcast_directory.client.pinned_directories import open_source
 from hushcast_local.topic_keys import Derive, TopicKeys
 from hushcast_node.carrier_adapter import AdapterContext
 from hushcast_node.carrier_parts import OverlayParts
-from hushcast_node.relay_role import OwnDaemon, RelayRole, make_relay
 from hushcast_overlay.carrier import OverlayCarrier
 from hushcast_overlay.connector import Connector
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
-from hushcast_overlay.relay.cover.cover_means import DropMessage
-from hushcast_overlay.relay.identity import Identity
-from hushcast_overlay.relay.incoming_connections import MAX_CONNECTIONS
-from hushcast_overlay.relay.name_work import NameWorkSearch, RelayNameWork
-from hushcast_overlay.relay.registration import Registration, keep_registered
+from hushcast_overlay.relay.name_work import NameWorkSearch
+from hushcast_overlay.relay.registration import Registration
 from hushcast_overlay.rosters import RosterKeeper, count
 from hushcast_overlay.routes.arrivals import Arrivals
 from hushcast_overlay.routes.audits import Audits
@@ -44,12 +40,11 @@ from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_runtime.context import Context
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.other_wires import OtherWires
-from hushcast_runtime.processes.own_address import open_address
 from hushcast_runtime.transports.base import Listener
-from hushcast_runtime.transports.connection_guard import ConnectionGuard
 from hushcast_runtime.wording import counted
 
 if TYPE_CHECKING:
+    from hushcast_node.relay_role import RelayRole
     from hushcast_overlay.routes.cover.cover_carrier import CoverCarrier
     from hushcast_overlay.routes.cover.cover_rounds import CoverRounds
     from hushcast_protocol.cover.hold_rule import HoldRule
@@ -139,8 +134,7 @@ class OverlayAdapter:
         candidates = CandidateLists(self.shards, self.rosters, context)
         await candidates.load()
         carrier = self._carrier(candidates, context)
-        if self._parts.identity is not None:
-            await self._start_relay(self._parts.identity, candidates, context)
+        await self._serve_others(candidates, context)
         context.spawn(self.rosters.run)
         self.shards.begin(context.spawn)
         if context.tracer.is_on:  # it looks through each roster
@@ -203,53 +197,8 @@ class OverlayAdapter:
         can_subscribe = is_relay or not is_listed
         return OverlayCarrier(shards, dropper, self._routes, probes, looks, can_subscribe, connector.contact)
 
-    async def _start_relay(self, identity: Identity, candidates: CandidateLists, context: Context) -> None:
-        parts, around = self._parts, self._around
-        relay = self.relay = make_relay(
-            identity,
-            parts.profile,
-            self.shards,
-            candidates,
-            self._connector,
-            OwnDaemon(self.rosters, self.routes.take_listed, self._errands(context)),
-            context,
-        )
-        await relay.load()
-        listener = self.listener = await open_address(identity.service, around.transport, around.store)
-        relay.host_word.is_at(listener.address)
-        terms, changed = self.source.terms, self.rosters.changed
-        working = RelayNameWork(parts.network.id, relay.id, self._env, around.store, terms, changed)
-        await working.load()
-        self._registration.working = working
-        self.rosters.once(working.is_needed, lambda: context.spawn(working.run))
-        guard = ConnectionGuard(
-            relay.incoming.accept, relay.incoming.serve, MAX_CONNECTIONS, self._env, around.counters
-        )
-        context.spawn(listener.serve, guard.admit)
-        context.spawn(self._keep_time, relay)
-        context.spawn(relay.kept_links.run)
-        self.rosters.once(relay.cover.has_part, lambda: context.spawn(relay.cover.run))
-        context.spawn(
-            keep_registered,
-            identity,
-            listener,
-            parts.network,
-            self.source,
-            self._env,
-            self._registration,
-            relay.admission.difficulty,
-        )
-
-    def _errands(self, context: Context) -> DropMessage:
-        """Return what drops messages that are not this daemon's: beside its own connections."""
-        ready = ReadyConnections(NONE_READY, self._connector, self.shards, context)
-        return Dropper(self._parts.profile, self.shards, self._connector, self._env, ready).drop
-
-    async def _keep_time(self, relay: RelayRole) -> None:
-        calendar = self.rosters.calendar
-        while True:
-            await self._env.sleep_until(calendar.epoch_start(calendar.epoch(self._env.now()) + 1))
-            await relay.begin_epoch(self._env.is_certain())
+    async def _serve_others(self, candidates: CandidateLists, context: Context) -> None:
+        """A client serves nobody."""
 
     async def _trace_rosters(self, context: Context) -> None:
         while True:

@@ -15,7 +15,7 @@ from hosted_network import in_use, subscribed
 from small_network import ONE, SmallNetwork, small_network
 
 from hushcast_directory.server import directory_server
-from hushcast_node import overlay_adapter
+from hushcast_node import relay_adapter
 from hushcast_protocol.authorities.heads import head_digest
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.crypto.secrets import Seed
@@ -88,7 +88,7 @@ async def test_relays_that_a_flood_shuts_out_are_reached_and_stay(monkeypatch: p
 
 async def test_a_relay_still_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_guard, "MAX_STRANGERS", PLACES)
-    monkeypatch.setattr(overlay_adapter, "MAX_CONNECTIONS", PLACES)
+    monkeypatch.setattr(relay_adapter, "MAX_CONNECTIONS", PLACES)
     async with small_network(relays=3, clients=2) as net:
         ear = await net.clients[0].listen()
         for node in net.relays:

@@ -19,7 +19,8 @@ from hushcast_protocol.central.profile import CENTRAL_PROFILES
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
+from hushcast_runtime.file_tracer import FileTracer
+from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport
 
 

@@ -44,8 +44,9 @@ from hushcast_protocol.overlay.profile import HARDENED, Root
 from hushcast_protocol.overlay.ready_slots import NONE_READY, ReadyRule
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment, simulated_environment
+from hushcast_runtime.file_tracer import FileTracer
 from hushcast_runtime.storage.store import MemoryStore, Store
-from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
+from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.base import Transport
 from hushcast_runtime.transports.channel import Channel, open_channel
 from hushcast_runtime.transports.memory import MemoryNetwork

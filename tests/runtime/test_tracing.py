@@ -8,7 +8,7 @@ import pytest
 
 from hushcast_protocol.base import ground_truth, observations
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.tracing import FileTracer
+from hushcast_runtime.file_tracer import FileTracer
 
 ENV = cast("Environment", SimpleNamespace(now=lambda: 7200.0))
 LEASE = observations.Installed(b"l", b"m", 3, b"n", b"p", 2, 1)

@@ -11,7 +11,7 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.ground_truth import Named
 from hushcast_runtime.environment import Environment, system_environment
 from hushcast_runtime.processes.config import DaemonSettings, PathText, Section
-from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
+from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.endpoints import Endpoint, parse_endpoint
 from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_runtime.transports.tcp import TcpTransport
@@ -72,6 +72,8 @@ class TestnetDaemonSettings(DaemonSettings, frozen=True, kw_only=True):
         testnet = self.testnet
         if testnet is None:
             return NoTracer()
+        from hushcast_runtime.file_tracer import FileTracer
+
         name = testnet.name
         tracer = FileTracer(Path(testnet.traces), name, node or name, testnet.began, epoch_seconds, env)
         tracer.tell(Named(name))

@@ -15,8 +15,9 @@ from hushcast_node.daemon import NodeDaemon, NodeParts
 from hushcast_protocol.content.tokens import topic_key
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
+from hushcast_runtime.file_tracer import FileTracer
 from hushcast_runtime.storage.store import MemoryStore
-from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
+from hushcast_runtime.tracing import NoTracer, Tracer
 from hushcast_runtime.transports.memory import CallAt, MemoryNetwork, MemoryTransport
 from hushcast_testnet.simulations.record_pool import Pool, PooledStore
 

@@ -19,7 +19,8 @@ import trio
 
 from hushcast_protocol.base.observations import Carried
 from hushcast_runtime.environment import system_environment
-from hushcast_runtime.tracing import FileTracer, NoTracer, Tracer
+from hushcast_runtime.file_tracer import FileTracer
+from hushcast_runtime.tracing import NoTracer, Tracer
 
 OBSERVER = "links"
 """The node of the trace, and the first part of its file's name."""
