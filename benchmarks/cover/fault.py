@@ -11,7 +11,7 @@ import trio
 
 from hushcast_node.program import NODE
 from hushcast_overlay.routes.cover.cover_rounds import CoverRounds, Prepared
-from hushcast_runtime.processes.process import main
+from hushcast_runtime.processes.start import main
 
 _LATER = 0.03  # seconds
 _hand_in = CoverRounds._hand_in

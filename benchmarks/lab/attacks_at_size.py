@@ -32,7 +32,7 @@ ALONE = {"spark.driver.memory": "2g"}  # on one machine, where the driver does a
 BEGUN = 6  # tables kept on disk after which a worker is killed
 SAME = 1e-9  # relative: sums in another order differ in their last digits
 _LOOK_EVERY = 1.0  # seconds
-_HUSHCAST = (sys.executable, "-m", "hushcast_cli.main")
+_HUSHCAST = (sys.executable, "-m", "hushcast_cli.start")
 
 
 def figures(effort: Effort) -> Iterator[Figure]:

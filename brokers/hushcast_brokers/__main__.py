@@ -3,6 +3,6 @@
 import sys
 
 from hushcast_brokers.program import BROKER
-from hushcast_runtime.processes.process import main
+from hushcast_runtime.processes.start import main
 
 main(sys.argv, BROKER)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import _signal as signal  # type: ignore[import-not-found]
 import os
 
+from hushcast_runtime import garbage
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
@@ -20,6 +22,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def main() -> None:
     """Run the command line of this process."""
+    garbage.begin_loading()
     interruptible = signal.getsignal(signal.SIGINT) != signal.SIG_IGN  # a shell has `&` ignore it
     if interruptible:
         signal.signal(signal.SIGINT, _leave)
@@ -34,6 +37,7 @@ def main() -> None:
     finally:
         if interruptible:
             signal.signal(signal.SIGINT, _leave)
+        garbage.end()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,6 @@
 import sys
 
 from hushcast_directory.program import DIRECTORY
-from hushcast_runtime.processes.process import main
+from hushcast_runtime.processes.start import main
 
 main(sys.argv, DIRECTORY)

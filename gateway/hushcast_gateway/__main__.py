@@ -3,6 +3,6 @@
 import sys
 
 from hushcast_gateway.program import GATEWAY
-from hushcast_runtime.processes.process import main
+from hushcast_runtime.processes.start import main
 
 main(sys.argv, GATEWAY)

@@ -137,7 +137,7 @@ def test_a_community_is_made_joined_used_and_left(
         member.start()
     until(lambda: terminal.status(reader)["community"].get("epoch") == 1)
     assert terminal.status(reader)["community"]["key"] == keys[1]
-    command = [sys.executable, "-m", "hushcast_cli.main", "subscribe", "news", "--count", "1"]
+    command = [sys.executable, "-m", "hushcast_cli.start", "subscribe", "news", "--count", "1"]
     listening = subprocess.Popen(
         [*command, "--socket", str(reader.socket)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=NOBODY
     )

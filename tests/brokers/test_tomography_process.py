@@ -33,7 +33,7 @@ class Service(Daemon):
             self.process = subprocess.Popen(command, stderr=log, stdout=log)
 
 
-HUSHCAST = (sys.executable, "-m", "hushcast_cli.main")
+HUSHCAST = (sys.executable, "-m", "hushcast_cli.start")
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def programs() -> Iterator[list[Program]]:
 
 
 def hushcast(client: Program, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hushcast_cli.main", *words, "--socket", str(client.state / "socket")]
+    command = [sys.executable, "-m", "hushcast_cli.start", *words, "--socket", str(client.state / "socket")]
     return subprocess.run(command, text=True, capture_output=True, timeout=WITHIN, check=False)
 
 

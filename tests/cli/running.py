@@ -14,7 +14,7 @@ from typing import Any
 import forking
 import trio
 
-COMMAND = [sys.executable, "-m", "hushcast_cli.main"]
+COMMAND = [sys.executable, "-m", "hushcast_cli.start"]
 STATES = "/home/alice/states"  # short: tor's sockets are in there
 WITHIN = 30.0  # seconds; measured below one, and other work may share the machine
 ENOUGH = "5"  # seconds of a --timeout in which the command does first what it is to have done

@@ -172,7 +172,7 @@ def test_no_loopback_device_is_told(tmp_path, traces, monkeypatch, capsys):
 def test_where_spark_fails_one_line_names_the_log_and_java_is_silent(tmp_path, quick_spark):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "truths").touch()
-    command = [sys.executable, "-m", "hushcast_cli.main", *GENERATE, "--out", str(tmp_path / "out")]
+    command = [sys.executable, "-m", "hushcast_cli.start", *GENERATE, "--out", str(tmp_path / "out")]
     env = {name: value for name, value in quick_spark.items() if name != "JAVA_HOME"}
     env["TMPDIR"] = str(tmp_path)
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=env, check=False)

@@ -47,3 +47,15 @@ def test_the_packages_launcher_lets_it_kill_and_commands_still_take_care_of_it()
     program = lines + PROGRAM.format(module="msgspec", number=int(signal.SIGINT))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=30, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_a_command_looks_for_no_garbage_while_it_loads_nor_at_its_end() -> None:
+    program = (
+        "import gc, sys; looks = []; gc.collect(); gc.callbacks.append(lambda *_: looks.append(1));"
+        " from hushcast_cli.start import main; sys.argv = ['hushcast', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n"
+        "    print(len(looks), gc.get_freeze_count() > 10_000, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert done.stderr.split() == ["0", "True"]

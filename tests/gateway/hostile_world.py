@@ -42,7 +42,7 @@ class GatewayUnderAttack:
             f'[[listen]]\nkind = "ws"\nport = {self.websocket}\n'
             f'[[listen]]\nkind = "http"\nport = {self.http}\n[history]\ntopics = ["kept/#"]\n{more}'
         )
-        command = [sys.executable, "-m", "hushcast_cli.main", "run", "gateway", "--config", str(config)]
+        command = [sys.executable, "-m", "hushcast_cli.start", "run", "gateway", "--config", str(config)]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, stderr=log, stdout=log)
         until = time.monotonic() + WITHIN

@@ -61,7 +61,7 @@ class Gateway:
     def start(self) -> None:
         """Start it and wait until it serves."""
         self.file.write_text(self.text)
-        command = [sys.executable, "-m", "hushcast_cli.main", "run", "gateway", "--config", str(self.file)]
+        command = [sys.executable, "-m", "hushcast_cli.start", "run", "gateway", "--config", str(self.file)]
         environment = os.environ | {"NOTIFY_SOCKET": str(self.manager)}
         with self._log.open("ab") as log:
             started = self.log.count("running")
@@ -314,7 +314,7 @@ def test_it_is_ready_and_says_so_to_an_engine(gateway: Gateway) -> None:
     url = f"http://127.0.0.1:{gateway.ports['metrics']}/readyz"
     with urllib.request.urlopen(url, timeout=WITHIN) as answer:
         assert (answer.status, answer.read()[:8]) == (200, b"working,")
-    asked = [sys.executable, "-m", "hushcast_cli.main", "healthcheck", "--config", str(gateway.file)]
+    asked = [sys.executable, "-m", "hushcast_cli.start", "healthcheck", "--config", str(gateway.file)]
     subprocess.run(asked, check=True, capture_output=True, timeout=WITHIN)
 
 

@@ -20,7 +20,7 @@ WITHIN = 20.0  # seconds; measured below two, and other work may share the machi
 
 
 def asked(config: Path, *words: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "hushcast_cli.main", "gateway", "purpose", *words]
+    command = [sys.executable, "-m", "hushcast_cli.start", "gateway", "purpose", *words]
     command += ["--config", str(config), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]

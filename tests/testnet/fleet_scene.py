@@ -78,7 +78,7 @@ grant_files = ["{grant}"]
 
 def typed(*arguments: object) -> Any:
     """Run a command and return what it told."""
-    command = [sys.executable, "-m", "hushcast_cli.main", "--json", *map(str, arguments)]
+    command = [sys.executable, "-m", "hushcast_cli.start", "--json", *map(str, arguments)]
     done = subprocess.run(command, timeout=WITHIN, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)

@@ -19,7 +19,7 @@ import hushcast
 from soak.located_feed import ready_private
 
 PROGRAMS = [sys.executable, str(Path(__file__).with_name("located_programs.py"))]
-COMMAND = [sys.executable, "-m", "hushcast_cli.main", "located"]
+COMMAND = [sys.executable, "-m", "hushcast_cli.start", "located"]
 KINDS = ("tcp", "tcp6", "udp", "udp6", "raw", "raw6")
 
 

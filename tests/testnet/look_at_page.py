@@ -183,7 +183,7 @@ def main() -> None:
     """Start page and browser; end both."""
     directory, shot, delivered = sys.argv[1:]
     page = subprocess.Popen(
-        [sys.executable, "-m", "hushcast_cli.main", "testnet", "watch", "--dir", directory, "--json"],
+        [sys.executable, "-m", "hushcast_cli.start", "testnet", "watch", "--dir", directory, "--json"],
         stdout=subprocess.PIPE,
     )
     try:

@@ -22,7 +22,7 @@ HEARS_WITHIN = 60.0  # seconds; relays that were stopped are tried again with ba
 
 def run_command(*arguments: str | Path) -> None:
     """Run a command to its end; it is to succeed."""
-    command = [sys.executable, "-m", "hushcast_cli.main", *map(str, arguments)]
+    command = [sys.executable, "-m", "hushcast_cli.start", *map(str, arguments)]
     done = subprocess.run(command, check=False, capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")
 

@@ -56,7 +56,7 @@ def test_status_tells_of_it(far: Path) -> None:
     assert status["ready"]
     assert status["distance"] == {"ms": ASKED.ms, "seed": ASKED.seed, "pid": proxy_of(far / "tor")}
     assert status["distance"]["pid"] is not None
-    command = [sys.executable, "-m", "hushcast_cli.main", "testnet", "status", "--dir", str(far)]
+    command = [sys.executable, "-m", "hushcast_cli.start", "testnet", "status", "--dir", str(far)]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert f"30 ms one way, drawn by seed 5; proxy pid {proxy_of(far / 'tor')}" in told
 

@@ -17,7 +17,7 @@ import trio
 
 pytestmark = [pytest.mark.tor, pytest.mark.processes]
 
-COMMAND = [sys.executable, "-m", "hushcast_cli.main"]
+COMMAND = [sys.executable, "-m", "hushcast_cli.start"]
 WITHIN = 90  # seconds that a subscription or a delivery may take over Tor
 LATE = 3  # seconds in which whatever is still on its way would come
 

@@ -156,7 +156,7 @@ async def test_a_network_goes_on_to_the_next_wire_without_a_relay_that_lags(fast
     assert status["wire"]["now"] == 2
     assert status["wire"]["speaks"] == [1, 1]
     assert (await net.status("client-1"))["roster"]["relays"] == len(net.relays) - 1
-    doctor = [sys.executable, "-m", "hushcast_cli.main", "doctor", "--config", net.member(lagging).config]
+    doctor = [sys.executable, "-m", "hushcast_cli.start", "doctor", "--config", net.member(lagging).config]
     told = (await trio.run_process(doctor, capture_stdout=True, check=False)).stdout.decode()
     assert f"{TOO_OLD}: {WAY_OUT}" in " ".join(told.split()), told
     with pytest.raises(Refusal, match=TOO_OLD):

@@ -341,7 +341,7 @@ async def test_figures_of_real_traces_over_tor_agree_with_a_recount(
     traces = tmp_path / "traces"
     shutil.copytree(net.directory / "traces", traces)
     options = ["--out", str(tmp_path / "out"), "--colluding", "0.3", "--attack", "first-spy", "--json"]
-    analyze = [sys.executable, "-m", "hushcast_cli.main", "lab", "analyze", str(traces), *options]
+    analyze = [sys.executable, "-m", "hushcast_cli.start", "lab", "analyze", str(traces), *options]
     with trio.fail_after(ANALYSED_WITHIN):
         done = await trio.run_process(
             analyze, capture_stdout=True, capture_stderr=True, check=False, env=quick_spark

@@ -3,6 +3,6 @@
 import sys
 
 from hushcast_located.program import PROVIDER
-from hushcast_runtime.processes.process import main
+from hushcast_runtime.processes.start import main
 
 main(sys.argv, PROVIDER)

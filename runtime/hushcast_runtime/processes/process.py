@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,13 +12,13 @@ import msgspec
 import trio
 
 from hushcast_protocol.base.errors import HushcastError, UsageError
+from hushcast_runtime import garbage
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.files import private_directory
 from hushcast_runtime.logs import configure_logs, log
 from hushcast_runtime.processes.config import DaemonSettings, ProcessSettings, SettingsT
 from hushcast_runtime.processes.core_dumps import forbid_core_dumps
-from hushcast_runtime.processes.program import Program
 from hushcast_runtime.processes.readiness import Health, ServiceManager, service_manager
 from hushcast_runtime.processes.steps import steps
 from hushcast_runtime.storage.state_lock import locked
@@ -29,9 +27,6 @@ from hushcast_runtime.tor.transport import TorTransport
 from hushcast_runtime.transports.base import Transport
 
 _LOOK_EVERY = 0.02  # seconds: what is done once it is ready should not meet the first clients
-# New objects until the collector looks through them, and looks until it looks through older ones, too.
-# At Python's 700 a gateway with 250 busy clients spent more than a tenth of its time on that.
-_GARBAGE = (5_000, 10, 10)
 
 Work = Callable[[trio.Nursery], Awaitable[None]]
 """Starts a daemon's tasks in the nursery and returns, or goes on until cancelled."""
@@ -158,11 +153,7 @@ async def _settle(health: Callable[[], Health]) -> None:
     """Once the daemon has started, measure its steps: what a start takes, nobody waits for."""
     while not health().has_started:  # noqa: ASYNC110 - a state of many parts, which none of them tells
         await trio.sleep(_LOOK_EVERY)
-    # What it began with stays. To look through it for garbage takes 25 ms, whenever strangers have made
-    # enough that is new.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_GARBAGE)
+    garbage.begin_running()
     steps.begin()
 
 
@@ -190,13 +181,3 @@ async def open_transport(
     announce(tor)
     await nursery.start(tor.run)
     return tor
-
-
-def main(arguments: list[str], program: Program) -> None:
-    """Run a program from the configuration that is the one argument; a failure is one line of text."""
-    if len(arguments) != 2:
-        sys.exit("give the path of a configuration")
-    try:
-        program.run.load()(lambda: program.load(Path(arguments[1])))
-    except HushcastError as error:
-        sys.exit(str(error))

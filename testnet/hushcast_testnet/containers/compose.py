@@ -112,7 +112,7 @@ def compose(
 
 
 def _healthcheck(config: Path) -> dict[str, Any]:
-    asked = [_PYTHON, "-m", "hushcast_cli.main", "healthcheck", "--config", str(config)]
+    asked = [_PYTHON, "-m", "hushcast_cli.start", "healthcheck", "--config", str(config)]
     return {"test": ["CMD", *asked], "interval": "60s", "timeout": "30s", "start_period": "10m"}
 
 
