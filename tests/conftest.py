@@ -44,6 +44,8 @@ TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others comp
 TESTNETS = {"tor_testnet", "tcp_testnet"}  # fixtures that run for a whole session, once asked for
 MARKS = ("tor", "processes", "containers", "slow", "spark", "first", "soak")
 
+# Until all is collected: to look through that for garbage was a third of collecting it.
+gc.disable()
 # Lanes share the machine: how long one example takes says nothing.
 settings.register_profile("hushcast", deadline=None)
 settings.load_profile("hushcast")
@@ -78,6 +80,7 @@ def pytest_collection_finish() -> None:
     """What was collected stays until the end: to look through it for garbage took a tenth of quick tests."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 class ByGroup(LoadFileScheduling):
