@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -44,8 +44,6 @@ TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others comp
 TESTNETS = {"tor_testnet", "tcp_testnet"}  # fixtures that run for a whole session, once asked for
 MARKS = ("tor", "processes", "containers", "slow", "spark", "first", "soak")
 
-# Until all is collected: to look through that for garbage was a third of collecting it.
-gc.disable()
 # Lanes share the machine: how long one example takes says nothing.
 settings.register_profile("hushcast", deadline=None)
 settings.load_profile("hushcast")
@@ -76,11 +74,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         items[:] = by_worker(long, short, workers)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays: to look through it meanwhile for garbage was a third of collecting it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """What was collected stays until the end: to look through it for garbage took a tenth of quick tests."""
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 class ByGroup(LoadFileScheduling):

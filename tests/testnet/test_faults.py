@@ -102,7 +102,7 @@ def test_relays_that_lose_messages_are_found_and_passed_over(monkeypatch: pytest
         hosts = {
             held.box.hosts.current for client in self._clients for held in client.daemon.overlay.routes.held
         }
-        self._relays = [relay for relay in every if relay.key not in hosts]
+        self._relays = [relay for relay in every if relay.key not in hosts]  # 5 % of 76 are 4, as of 80
         spoil(self, nursery)
         self._relays = every
 
