@@ -27,7 +27,7 @@ from hushcast_testnet.path_proxy import PathProcess
 from hushcast_testnet.processes import ProcessRecord
 from hushcast_testnet.tor import private_tor
 from hushcast_testnet.tor.distance import NEAR, Distance
-from hushcast_testnet.tor.line_watch import WatchedLines
+from hushcast_testnet.tor.line_watch import ObservedLinks, WatchedLines
 from hushcast_testnet.tor.private_tor import TorNetwork
 
 TOR_WITHIN = 180.0  # seconds for the private Tor network; measured 14 to 52
@@ -42,9 +42,9 @@ class ProcessBackend:
         transport: Transport,
         breakable: bool,
         distance: Distance = NEAR,
-        observe_links: bool = False,
+        observe_links: ObservedLinks = "none",
     ) -> None:
-        """With `observe_links` each daemon has a tor of its own, whose line the proxy watches."""
+        """Those whose links are observed have each a tor of their own, whose line the proxy watches."""
         self.transport: Transport = transport
         self.longest_socket = CONTROL_SOCKET
         self._directory = directory
@@ -70,17 +70,18 @@ class ProcessBackend:
         self, testnet: Testnet, members: Sequence[Member], keep: Keep, progress: Progress
     ) -> TorNetwork:
         lines = None
-        if self._observe_links:
-            self._tor_of = {member.name: number for number, member in enumerate(members)}
-            names = list(self._tor_of)
-            lines = WatchedLines(str(self._directory / "traces"), testnet.began, testnet.epoch, names)
+        watched = [one.name for one in members if self._observe_links in ("all", f"{one.role}s")]
+        shared = 0 if len(watched) == len(members) else 1  # tors: those of daemons alone follow
+        if watched:
+            self._tor_of = {name: number for number, name in enumerate(watched, shared)}
+            lines = WatchedLines(str(self._directory / "traces"), testnet.began, testnet.epoch, watched)
 
         def report(percent: int, summary: str) -> None:
             progress(f"private Tor network: {percent} %, {summary}")
 
         with deadline(TOR_WITHIN, "the private Tor network is not ready in time"):
             network = await private_tor.start(
-                self._directory / TOR, len(self._tor_of) or 1, report, self._distance, lines
+                self._directory / TOR, shared + len(watched), report, self._distance, lines
             )
             keep(tor=network, distance=self._distance)
             await private_tor.wait_ready(network, report)
@@ -111,7 +112,7 @@ class ProcessBackend:
         return msgspec.structs.replace(member, host=f"127.77.{number // 250}.{number % 250 + 1}")
 
     def settings(self, member: Member) -> list[str]:
-        """Return the section `[tor]`: all share one, but where lines are watched."""
+        """Return the section `[tor]`: all share one, but those whose lines are watched."""
         if self._tor is None:
             return []
         client = self._tor.clients[self._tor_of.get(member.name, 0)]

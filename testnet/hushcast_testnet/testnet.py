@@ -34,6 +34,7 @@ from hushcast_testnet.layouts import BrokersModel, Profile, layout_of
 from hushcast_testnet.process_backend import ProcessBackend
 from hushcast_testnet.signals import until_signalled
 from hushcast_testnet.tor.distance import NEAR, Distance
+from hushcast_testnet.tor.line_watch import ObservedLinks
 from hushcast_testnet.tor.private_tor import proxy_of
 
 BackendName = Literal["processes", "containers"]
@@ -62,7 +63,7 @@ def up(
     keepers: int | None = None,
     cover: bool = False,
     distance: Distance = NEAR,
-    observe_links: bool = False,
+    observe_links: ObservedLinks = "none",
 ) -> None:
     """Bring a testnet up in a new directory and leave it running.
 
@@ -72,9 +73,9 @@ def up(
     `proxies`, and of brokers with `edges`, all are clients; `with_tomography` brokers have a service.
     Overlays and central systems have a `profile`, brokers under the `privacy` `full`, with `layers`, and
     perhaps `aggregation`. `with_gateways` starts an MQTT gateway beside each client. In a `breakable` one
-    clocks and connections can be broken. At a `distance` connections between tors take that long; with
-    `observe_links` what passes on daemons' lines is traced. Returns when every daemon is ready. Raises a
-    `HushcastError`; nothing is left running then.
+    clocks and connections can be broken. At a `distance` connections between tors take that long;
+    of those whose links are observed what passes on their lines is traced. Returns when every daemon is
+    ready. Raises a `HushcastError`; nothing is left running then.
     """
     directory = directory.absolute()
     agreed = (authorities, shard_size, keepers, cover)
@@ -101,11 +102,13 @@ def up(
     trio.run(until_signalled, _up, builder)
 
 
-def _check_apart(transport: Transport, backend: BackendName, distance: Distance, observe_links: bool) -> None:
+def _check_apart(
+    transport: Transport, backend: BackendName, distance: Distance, observe_links: ObservedLinks
+) -> None:
     """Raise `UsageError` if there is nothing between tors that could take its time, or watch lines."""
     if distance.ms and transport != "tor":
         raise UsageError("a distance is between tors: leave --distance away, or take --transport tor")
-    if observe_links and (not distance.ms or backend == "containers"):
+    if observe_links != "none" and (not distance.ms or backend == "containers"):
         raise UsageError(
             "--observe-links has the proxy between tors of processes watch: give --distance, as 40, and leave"
             " --backend away"

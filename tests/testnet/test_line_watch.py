@@ -8,14 +8,17 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 import trio
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_testnet import testnet
 from hushcast_testnet.tor.distance import Distance
-from hushcast_testnet.tor.distance_proxy import DistanceProxy, TorDoor
+from hushcast_testnet.tor.distance_proxy import DistanceOrder, DistanceProxy, TorDoor
 from hushcast_testnet.tor.line_watch import OBSERVER, LineWatch, WatchedLines
+from hushcast_testnet.tor.private_tor import order_proxy
+from hushcast_testnet.tor.tor_network import PreparedNetwork, TorNode
 
 WITHIN = 30.0  # seconds for a few bytes on loopback, on a busy machine
 
@@ -71,9 +74,21 @@ async def test_a_watched_line_is_traced_and_no_other(tmp_path: Path) -> None:
     assert up["epoch"] == up["time"] // 60
 
 
+def test_of_several_client_tors_the_last_are_those_of_the_watched(tmp_path: Path) -> None:
+    """Daemons that nobody watches share the first."""
+    nodes = tuple(TorNode(name, tmp_path / name) for name in ("client0", "client1", "client2"))
+    prepared = PreparedNetwork(tmp_path, (), (), nodes, (), (), 0)
+    names = ["client-1", "client-2"]
+    file = order_proxy(prepared, Distance(40), WatchedLines(str(tmp_path), 0.0, 60, names))
+    watched = msgspec.json.decode(file.read_bytes(), type=DistanceOrder).watched
+    assert watched is not None
+    assert watched.names == names
+    assert watched.tors == [str(node.directory / "pid") for node in nodes[1:]]
+
+
 @pytest.mark.parametrize("distance", [Distance(0), Distance(40)], ids=["no distance", "containers"])
 def test_lines_are_watched_where_a_proxy_can(distance: Distance, tmp_path: Path) -> None:
     backend = "containers" if distance.ms else "processes"
     with pytest.raises(UsageError, match="give --distance, as 40, and leave --backend away"):
-        testnet.up(tmp_path / "net", 2, 1, "tor", distance=distance, backend=backend, observe_links=True)
+        testnet.up(tmp_path / "net", 2, 1, "tor", distance=distance, backend=backend, observe_links="all")
     assert not (tmp_path / "net").exists()

@@ -153,6 +153,7 @@ def up(
     nodes: int | None,
     epoch: int,
     gateway: bool,
+    observe_links: bool,
     **others: Any,
 ) -> None:
     """Start a testnet and leave it running.
@@ -192,6 +193,7 @@ def up(
             progress=progress,
             with_gateways=gateway,
             carrier=carrier,
+            observe_links="all" if observe_links else "none",
             **others,
         )
     remember_testnet(directory)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 import trio
@@ -24,6 +24,10 @@ from hushcast_runtime.tracing import NoTracer, Tracer
 
 OBSERVER = "links"
 """The node of the trace, and the first part of its file's name."""
+
+
+ObservedLinks = Literal["none", "clients", "all"]
+"""Whose links an observer sees: nobody's, those of a testnet's clients, or of all its daemons."""
 
 
 def unseen(size: int) -> None:

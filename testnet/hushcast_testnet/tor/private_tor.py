@@ -64,7 +64,7 @@ async def start(
     """Build a network in `directory`, which must not exist, and start it; `clients` shared client tors.
 
     At a `distance` other than 0 its tors are connected by a proxy alone, which is one of its processes. It
-    watches lines where some are `watched`: then the client tors are theirs, in the order of their names.
+    watches lines where some are `watched`: then the last client tors are theirs, in the order of their names.
     `progress` hears 0 to 70 percent. The caller sets the deadline (measured: 14 s on 2 cores). Raises
     `UsageError` when tor is missing or the directory exists, `TransportError` when a process fails. Whatever
     ends this function early, nothing is left running.
@@ -94,7 +94,8 @@ def order_proxy(prepared: PreparedNetwork, distance: Distance, watched: WatchedL
     """Write what the proxy before the doors of a network is to do; return the file, which it takes."""
     home = private_directory(prepared.directory / FOLDER)
     if watched is not None:
-        tors = [str(node.directory / "pid") for node in prepared.client_nodes]
+        own = prepared.client_nodes[len(prepared.client_nodes) - len(watched.names) :]
+        tors = [str(node.directory / "pid") for node in own]
         watched = msgspec.structs.replace(watched, tors=tors)
     order = DistanceOrder(distance, prepared.doors, watched)
     write_private(home / DOORS_FILE, msgspec.json.encode(order))
