@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         module = importlib.import_module(f"benchmarks.{FIGURES[number]}")
         for figure in module.figures(effort):
             results.append(figure)
-            print(_line(figure), flush=True)
+            print(line(figure), flush=True)
         print(f"  ({FIGURES[number]}: {time.perf_counter() - began:.0f} s)", file=sys.stderr)
     options.output.write_text(json.dumps([asdict(figure) for figure in results], indent=2) + "\n")
     return _verdict(results) if options.check else 0
@@ -91,7 +91,8 @@ def machine() -> str:
     )
 
 
-def _line(figure: Figure) -> str:
+def line(figure: Figure) -> str:
+    """Return what is printed of a figure."""
     mark = {True: "met", False: "MISSED", None: "-" if figure.target is None else "UNMEASURED"}[figure.met]
     values = f"ours {_number(figure.ours)} | {figure.peer} {_number(figure.peer_value)}"
     target = "" if figure.target is None else f" (target {figure.target:g})"

@@ -1,6 +1,8 @@
-"""What is seen of rounds under cover at a daemon's SOCKS port, and what of it tells publishing from not.
+"""What is measured of a daemon's rounds, at its SOCKS port and between its tor and the network.
 
-Each daemon is idle and publishes in turns, so it is compared with itself: ways through Tor differ more.
+At the port each connection is seen apart, and each byte. All that a tor does for its daemon follows from what
+passes there, so this is more than an observer outside sees; how a tor paces what it was given shows outside
+alone.
 """
 
 from __future__ import annotations
@@ -8,95 +10,94 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.cover.apartness import Apartness, RoundKinds, RoundMeasures, apart_by_best
+from benchmarks.cover.apartness import RoundMeasures, Stratum
 from benchmarks.cover.socks_watch import Piece
-from hushcast_protocol.base.errors import Refusal
+from benchmarks.cover.turns import Doing, Turn
 from hushcast_protocol.cover.letters import LETTER
 
-SETTLED = 12  # rounds of a block that do not count: what waits for a round of its topic has gone by their end
-BLOCKS = 4  # of each daemon: it publishes, and does not, in turns; another begins with the other
+OUTSIDE = -0.5, 6.0  # seconds around a daemon's moment in which its tor's line is looked at
+
+MISSED = "rounds missed"
 
 
 @dataclass(frozen=True)
-class Course:
-    """When one daemon publishes."""
+class WatchedLine:
+    """All that was seen of one daemon."""
 
-    first: int
-    """Its first round."""
-    begins_busy: bool
-    counted: int
-    """Rounds of each block that count."""
-
-    def end_of(self, block: int) -> int:
-        """Return the round with which the next block begins."""
-        return self.first + (block + 1) * (SETTLED + self.counted)
-
-    def is_busy(self, block: int) -> bool:
-        """Whether it publishes in a block."""
-        return (block % 2 == 0) == self.begins_busy
-
-    def kinds(self) -> Iterator[tuple[int, int, bool]]:
-        """Return rounds that count: number, block, and whether it publishes."""
-        for block in range(BLOCKS):
-            for number in range(self.end_of(block) - self.counted, self.end_of(block)):
-                yield number, block, self.is_busy(block)
+    at_port: Sequence[Piece]
+    outside: Sequence[Piece]
+    """Between its own tor and all others; connections are not told apart."""
+    heard: Sequence[float]
+    """When an application was shown a new message, in Unix time."""
 
 
 @dataclass(frozen=True)
 class RoundSeen:
     """One round of one daemon."""
 
-    block: int
-    is_busy: bool
+    turn: Turn
     measures: RoundMeasures
 
 
-def rounds_seen(pieces: Sequence[Piece], course: Course, seconds: int) -> list[RoundSeen]:
-    """Return what was seen of a daemon's rounds, each beside what is usual for this daemon.
+def rounds_seen(line: WatchedLine, turns: Sequence[Turn], seconds: int) -> list[RoundSeen]:
+    """Return what was seen of a daemon's rounds that count.
 
-    A round in which it handed no letters in is left out.
+    One in which it handed no letters in is left out, and so is one of a reader to which no new message came,
+    and one of another turn to which one did: what is published is not always there in its round.
     """
-    moment = _moment(pieces, seconds)
-    by_round: dict[int, list[Piece]] = defaultdict(list)
-    for piece in pieces:
-        by_round[int((piece.at - moment + seconds / 2) // seconds)].append(piece)
-    found = [
-        RoundSeen(block, is_busy, measures)
-        for number, block, is_busy in course.kinds()
-        if (measures := _measures(by_round[number], number * seconds + moment)) is not None
+    if not any(map(_is_letters, line.at_port)):
+        return []
+    moment = _moment(line.at_port, seconds)
+
+    def number(at: float) -> int:
+        return int((at - moment + seconds / 2) // seconds)
+
+    heard = {number(at) for at in line.heard}
+    at_port, outside = _by_round(line.at_port, number), _by_round(line.outside, number)
+    return [
+        RoundSeen(turn, measures | _outside(outside[one], one * seconds + moment))
+        for turn in turns
+        for one in turn.counted
+        if (one in heard) == (turn.doing == Doing.READING)
+        and (measures := _at_port(at_port[one], one * seconds + moment)) is not None
     ]
-    return [RoundSeen(one.block, one.is_busy, _beside_usual(one.measures, found)) for one in found]
+
+
+def rounds_missed(line: WatchedLine, turns: Sequence[Turn], seconds: int) -> list[RoundSeen]:
+    """Return all rounds of a daemon that count, and of each alone whether it handed no letters in."""
+    if not any(map(_is_letters, line.at_port)):
+        return []
+    moment = _moment(line.at_port, seconds)
+    handed_in = {int((one.at - moment + seconds / 2) // seconds) for one in line.at_port if _is_letters(one)}
+    return [
+        RoundSeen(turn, {MISSED: float(number not in handed_in)}) for turn in turns for number in turn.counted
+    ]
+
+
+def strata(seen: Mapping[int, Sequence[RoundSeen]], one: Doing, other: Doing) -> list[Stratum]:
+    """Return the rounds of two kinds, by daemon and series: those of series that have both.
+
+    Daemons are a pair two and two, by their numbers.
+    """
+    found = []
+    for daemon, rounds in seen.items():
+        for series in sorted({each.turn.series for each in rounds}):
+            kinds = [
+                [each.measures for each in rounds if (each.turn.series, each.turn.doing) == (series, doing)]
+                for doing in (one, other)
+            ]
+            if all(kinds):
+                found.append(Stratum(daemon // 2, series, *kinds))
+    return found
 
 
 def over_porter(pieces: Sequence[Piece]) -> list[Piece]:
     """Return what passed on connections over which letters went."""
     porters = {one.connection for one in pieces if _is_letters(one)}
     return [one for one in pieces if one.connection in porters]
-
-
-def split(rounds: Sequence[RoundSeen], blocks: range) -> RoundKinds:
-    """Return what was measured of idle rounds and of busy ones in some blocks."""
-    idle, busy = (
-        [one.measures for one in rounds if one.block in blocks and one.is_busy == is_busy]
-        for is_busy in (False, True)
-    )
-    return idle, busy
-
-
-def apart(rounds: Sequence[RoundSeen]) -> Apartness:
-    """Return how well the best measure of either half of the rounds tells those of the other half apart.
-
-    Raises `Refusal` where a half lacks rounds of a kind: too many were missed.
-    """
-    halves = [split(rounds, range(BLOCKS // 2)), split(rounds, range(BLOCKS // 2, BLOCKS))]
-    if not all(kind for half in halves for kind in half):
-        raise Refusal("half of the rounds were missed: the machine, or the network, was too busy")
-    found = [apart_by_best(halves[one], halves[1 - one]) for one in (0, 1)]
-    error = sum(one.error**2 for one in found) ** 0.5 / 2
-    return Apartness(sum(one.area for one in found) / 2, error)
 
 
 def _moment(pieces: Sequence[Piece], seconds: int) -> float:
@@ -109,7 +110,14 @@ def _is_letters(piece: Piece) -> bool:
     return piece.is_upward and piece.size > 2 * LETTER  # of the four, which are written at once
 
 
-def _measures(pieces: Sequence[Piece], moment: float) -> RoundMeasures | None:
+def _by_round(pieces: Sequence[Piece], number: Callable[[float], int]) -> Mapping[int, list[Piece]]:
+    found: dict[int, list[Piece]] = defaultdict(list)
+    for piece in pieces:
+        found[number(piece.at)].append(piece)
+    return found
+
+
+def _at_port(pieces: Sequence[Piece], moment: float) -> dict[str, float] | None:
     letters = next(filter(_is_letters, pieces), None)
     if letters is None:
         return None
@@ -133,8 +141,18 @@ def _measures(pieces: Sequence[Piece], moment: float) -> RoundMeasures | None:
     }
 
 
-def _beside_usual(measures: RoundMeasures, rounds: Sequence[RoundSeen]) -> RoundMeasures:
+def _outside(pieces: Sequence[Piece], moment: float) -> dict[str, float]:
+    earliest, latest = OUTSIDE
+    near = [one for one in pieces if earliest <= one.at - moment <= latest]
+    up = [one for one in near if one.is_upward]
+    down = [one for one in near if not one.is_upward]
+    gaps = [later.at - earlier.at for earlier, later in itertools.pairwise(near)]
     return {
-        name: value - statistics.median(one.measures[name] for one in rounds)
-        for name, value in measures.items()
+        "outside, bytes up": float(sum(one.size for one in up)),
+        "outside, bytes down": float(sum(one.size for one in down)),
+        "outside, pieces": float(len(near)),
+        "outside, largest piece up": float(max((one.size for one in up), default=0)),
+        "outside, its moment": max(up, key=lambda one: one.size).at - moment if up else 0.0,
+        "outside, last piece down": down[-1].at - moment if down else 0.0,
+        "outside, longest gap": max(gaps, default=0.0),
     }
