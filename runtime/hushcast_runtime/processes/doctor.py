@@ -82,7 +82,7 @@ class Doctor:
 
 
 async def examine_from_outside(
-    settings: DoctorSettings, program: Program, away: Callable[[], Awaitable[list[Finding]]] | None
+    settings: DoctorSettings, program: Program, away: Callable[[], Awaitable[list[Finding]]] | None = None
 ) -> list[Finding]:
     """Look at a daemon's state, and ask it what its own doctor finds, if it runs; two minutes at most.
 
