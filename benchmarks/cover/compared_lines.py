@@ -15,6 +15,7 @@ from benchmarks.figures import Figure, at_least, at_most, missing
 from hushcast_protocol.base.cover_terms import LEAST_ROUND
 
 BAR = 0.55  # AUC of lines at most, and as far below 0.5
+PAIRS_AT_LEAST = 6  # of daemons: what is drawn anew of fewer has an interval of hardly any width
 SELDOM = 0.05  # what chance tells as seldom as that is taken for a difference
 PAIRS = (
     (Doing.IDLE, Doing.PUBLISHING),
@@ -87,17 +88,18 @@ def _most(name: str, compared: Sequence[Stratum], seed: int) -> Iterator[Figure]
 def _each(name: str, compared: Sequence[Stratum], seed: int) -> Iterator[Figure]:
     found_by = apart(compared, random.Random(seed)) if compared else {}  # noqa: S311 - draws of a statistic
     for measure, found in found_by.items():
-        yield _judged(f"{name}, {measure}: AUC, {found.low:.3f} to {found.high:.3f}", found)
+        text = f"{name}, {measure}: AUC, {found.low:.3f} to {found.high:.3f}"
+        yield _judged(text, found, len({each.pair for each in compared}) >= PAIRS_AT_LEAST)
 
 
-def _judged(text: str, found: Apartness) -> Figure:
+def _judged(text: str, found: Apartness, is_enough: bool) -> Figure:
     """Say what a run shows: lines are alike where the whole interval is within the bar, apart where none is.
 
-    Where the bar is within the interval there were too few rounds to say.
+    Where the bar is within the interval there were too few rounds to say; so there are of few daemons.
     """
     figure = at_most(text, found.area, "chance", 0.5, 2 * BAR)
     is_alike = found.low >= 1 - BAR and found.high <= BAR
-    return replace(figure, met=True if is_alike else False if _is_apart(found) else None)
+    return replace(figure, met=is_alike if is_enough and (is_alike or _is_apart(found)) else None)
 
 
 def _control(name: str, compared: Sequence[Stratum], measure: str, seed: int) -> Figure:

@@ -13,6 +13,7 @@ import trio
 
 from benchmarks.cover.apartness import Stratum, Telling, apart, telling
 from benchmarks.cover.clients import CoveredClient, CoverRun, until_bills_went
+from benchmarks.cover.compared_lines import PAIRS_AT_LEAST
 from benchmarks.cover.footing import Footing
 from benchmarks.cover.lines_over_tor import LinesPlan, figures_of, table
 from benchmarks.cover.process_costs import ProcessCosts
@@ -190,17 +191,17 @@ def test_turns_are_in_another_order_each_series_and_end_in_time() -> None:
     assert len(orders) > 15
 
 
-def run_of(tmp_path: Path, missed: int) -> CoverRun:
-    """A run of four daemons, two of which have a fault."""
+def run_of(tmp_path: Path, missed: int, sound: int = 2 * PAIRS_AT_LEAST) -> CoverRun:
+    """A run of so many daemons and two more, which have a fault."""
     chance = random.Random(1)
-    names = ("relay-1", "client-1", "client-2", "client-3", "client-4")
+    names = ("relay-1", *(f"client-{number}" for number in range(sound + 2)))
     costs = {name: ProcessCosts(1.0, 1_000, {}) for name in names}
     relay, *members = (Member(name, "", str(tmp_path / name), str(tmp_path), None) for name in costs)
     run = CoverRun([relay], quiet=costs, taken=costs, seconds=LASTS * LEAST_ROUND, passed=10)
     run.footing = Footing(rounds=2 * LASTS, missed=missed, published=100, heard=100)
     for member in members:
         watch = SocksWatch(Endpoint(host=LOOPBACK, port=1))
-        client = CoveredClient(member, member in members[:2], watch, turns_of(chance))
+        client = CoveredClient(member, member in members[:sound], watch, turns_of(chance))
         client.line = line_of(client.turns, chance, later=0.0 if client.is_sound else 0.2)
         run.clients.append(client)
     return run
@@ -209,7 +210,7 @@ def run_of(tmp_path: Path, missed: int) -> CoverRun:
 def test_a_table_has_lines_of_both_sides_of_a_tor_and_costs(tmp_path: Path) -> None:
     found = {one.figure: one for one in table(run_of(tmp_path, 0), LinesPlan(2, 2, 24))}
     for said, met in (
-        ("idle and reading, of 20 and 20 rounds: what tells most, ", True),
+        ("idle and reading, of 120 and 120 rounds: what tells most, ", True),
         ("idle and reading, rounds missed: AUC", True),
         ("idle and reading, outside, bytes up: AUC", True),
         ("publishing and subscribing, bytes down: AUC", True),
@@ -220,6 +221,13 @@ def test_a_table_has_lines_of_both_sides_of_a_tor_and_costs(tmp_path: Path) -> N
     ):
         (one,) = (one for name, one in found.items() if name.startswith(said))
         assert one.met is met, said
+
+
+def test_lines_of_few_daemons_are_not_judged(tmp_path: Path) -> None:
+    found = table(run_of(tmp_path, 0, sound=2), LinesPlan(2, 2, 24))
+    judged = [one for one in found if ": AUC, " in one.figure and "control" not in one.figure]
+    assert judged
+    assert {one.met for one in judged} == {None}
 
 
 def test_a_table_has_no_lines_of_a_run_that_lost_its_footing(tmp_path: Path) -> None:
