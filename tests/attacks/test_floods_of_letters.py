@@ -156,11 +156,15 @@ async def test_letters_that_a_porter_passes_again_go_no_further() -> None:
         assert daemon.second.count("letters_passed") == PASSED_A_ROUND
 
 
-async def test_a_porter_has_so_many_waybills_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_porter_has_so_many_waybills_for_a_third_and_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with lettered_network() as net:
-        monkeypatch.setattr(letter_second, "MAX_WAYBILLS_OF_PORTER", 3)
-        monkeypatch.setattr(letter_second, "MAX_WAYBILLS", 5)
         daemon = LetterDaemon(net)
+        monkeypatch.setattr(
+            letter_second, "MAX_WAYBILLS_OF_PORTER", 3 * daemon.rules.width
+        )  # 3 for one third
+        monkeypatch.setattr(letter_second, "MAX_WAYBILLS", 5)
         desk = desks_of(daemon.second).second
         for porter in (b"p" * 32, b"q" * 32):
             for _ in range(5):

@@ -17,6 +17,8 @@ from hushcast_protocol.cover.waybills import Waybill, waybill_name
 
 MAX_WAYBILLS = 4_096  # of one second; 10,000 daemons on lists of 8 have 1,250, on lists of 4 2,500
 MAX_WAYBILLS_OF_PORTER = 64  # of them that one porter shows: it has no more daemons
+# One part of these, by the width of the lists, may name one third, where of honest ones one part by the width
+# squared does: else one porter would take all the room that a third has for a second.
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class LetterSecond:
         self._thirds = thirds
         self._shown: dict[bytes, _Shown] = {}
         self._of_porter: Counter[RelayId] = Counter()
+        self._of_third: Counter[tuple[RelayId, RelayId]] = Counter()  # of a porter, that name a third
         self._came: Counter[bytes] = Counter()  # letters of each waybill since the last round
         self._batch: LetterBatch[tuple[RelayId, MarkedLetter]] = LetterBatch(first)
 
@@ -59,7 +62,7 @@ class LetterSecond:
         """Take a waybill from a porter; tell whether it is new, and so has its price.
 
         Raises `AuthenticationError` where it is not for this relay, and `Refusal`: "list" where it names no
-        third of the list, "quota" where there are too many, of all porters or of this one.
+        third of the list, "quota" where there are too many, of all porters, of this one, or for this third.
         """
         if waybill_name(sealed) in self._shown:
             return False
@@ -68,8 +71,11 @@ class LetterSecond:
         waybill = Waybill.opened(self._rules, self._relay, self._key, sealed)
         if waybill.third not in self._thirds:
             raise Refusal("list")
+        if self._of_third[porter, waybill.third] >= MAX_WAYBILLS_OF_PORTER // self._rules.width:
+            raise Refusal("quota")
         self._shown[waybill.name] = _Shown(waybill, porter, now)
         self._of_porter[porter] += 1
+        self._of_third[porter, waybill.third] += 1
         return True
 
     def is_shown(self, name: bytes, porter: RelayId) -> bool:
@@ -115,4 +121,5 @@ class LetterSecond:
         least = now - self._rules.held_rounds
         self._shown = {name: one for name, one in self._shown.items() if one.last >= least}
         self._of_porter = Counter(one.porter for one in self._shown.values())
+        self._of_third = Counter((one.porter, one.waybill.third) for one in self._shown.values())
         return passed
