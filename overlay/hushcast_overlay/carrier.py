@@ -155,7 +155,7 @@ class OverlayRouteHandle:
     def look_back(self) -> None:
         """Have the host asked for days before, if it is there."""
         if self._route.box is not None:
-            self._route.box.stir()
+            self._route.box.changed.tell()
 
     async def end(self) -> None:
         """Hand in nothing more; durable on return."""

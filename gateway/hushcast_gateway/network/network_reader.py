@@ -22,6 +22,7 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.shares import Shares, User
 from hushcast_protocol.mqtt.topics.topic_filters import is_name
 from hushcast_protocol.mqtt.topics.ways import Way
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
@@ -59,16 +60,12 @@ class _Reading:
     """What an earlier run asked for, behind a mark."""
     source: NetworkSubscription | None = None
     """What it is in the network now."""
-    change: trio.Event = field(default_factory=trio.Event)
-    """Set when something of the above is another."""
+    changed: ChangeSignal = field(default_factory=ChangeSignal)
+    """Something of the above is another."""
     look: trio.Event = field(default_factory=trio.Event)
     """Set when `source` may be another."""
     open: list[NetworkSubscription] = field(default_factory=list)
     """What is subscribed to: now, and what it was within two hours."""
-
-    def changed(self) -> None:
-        self.change.set()
-        self.change = trio.Event()
 
 
 class NetworkReader:
@@ -112,14 +109,14 @@ class NetworkReader:
             return False
         reading = self._reading(way, user)
         reading.wanted += 1
-        reading.changed()
+        reading.changed.tell()
         return True
 
     def release(self, way: Way) -> None:
         """Note that one less does."""
         reading = self._readings[way]
         reading.wanted -= 1
-        reading.changed()
+        reading.changed.tell()
 
     def look_again(self) -> None:
         """Ask anew what the topics are in the network; what they were is read for an hour or two more."""
@@ -170,11 +167,11 @@ class NetworkReader:
         is_over = False
         while not is_over:
             while is_wanted():
-                await reading.change.wait()
+                await reading.changed.wait()
             seconds = self._env.uniform(LINGER, 2 * LINGER) if lingers() else 0.0
             with trio.move_on_after(seconds) as scope:
                 while not is_wanted():
-                    await reading.change.wait()
+                    await reading.changed.wait()
             is_over = scope.cancelled_caught
 
     async def _follow(self, way: Way, reading: _Reading, key: bytes, store: Store) -> None:
@@ -184,7 +181,7 @@ class NetworkReader:
             while True:
                 reading.look = trio.Event()
                 reading.source = self._source_of(way)
-                reading.changed()
+                reading.changed.tell()
                 if reading.source is None:  # its alias was configured once
                     await store.write(Change(_KIND, key, b"\0"))
                 else:

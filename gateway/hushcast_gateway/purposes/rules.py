@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-import trio
 from msgspec.structs import replace
 
 from hushcast_gateway.counters import PURPOSE_COUNTERS
@@ -41,6 +40,7 @@ from hushcast_protocol.purposes.message_judge import MessageJudge
 from hushcast_protocol.purposes.message_purposes import UnreadablePurposes, is_apart
 from hushcast_protocol.purposes.purpose_names import Purpose
 from hushcast_protocol.purposes.vocabulary import Vocabulary
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.store import Store
@@ -85,7 +85,7 @@ class Purposes:
         self._broker: MqttBroker | None = None
         self._requests = SubscribeRequests(self._readers, self._suspensions, self._ways, self._refuse)
         self.remembers = section.mode == "subscribe" or section.store == "cached"
-        self.changed = trio.Event()
+        self.changed = ChangeSignal()
         """Set, and another one in its place, after each change of what may be used for what."""
         self.counters = Counters(PURPOSE_COUNTERS)
 
@@ -292,8 +292,7 @@ class Purposes:
             for image in images if 0 < len(images) <= MANY else (None,):
                 self._broker.rules_changed(image)
         self._suspensions.changed(wanted)
-        self.changed.set()
-        self.changed = trio.Event()
+        self.changed.tell()
 
     def _withdraw(self, user: str, topic: str) -> bool:
         name = self._ways.sealed_as(topic)

@@ -181,7 +181,7 @@ class OwnedBoxes:
         """Have the hosts of a box forget it; its record says already that it has ended."""
         box.is_ended = True
         self.begin(name, box, None)
-        box.stir()
+        box.changed.tell()
         for relay, known in box.at.items():
             if known.link is not None:
                 self._spawn(self._forget_at, name, box, relay, known.link)
@@ -322,7 +322,7 @@ class OwnedBoxes:
         if standing.leases or standing.sought is not None:
             self._trunks.begin(box, route, link)
         if relay != box.hosts.relays[0]:
-            box.try_again()  # whether the first is still away decides which of both is used
+            box.retry.tell()  # whether the first is still away decides which of both is used
         route.stirred.set()
 
     async def _take(
@@ -367,7 +367,7 @@ class OwnedBoxes:
         now, patience = self._env.now(), self._patience(box, route)
         await self._use(name, box, route, box.hosts.failed(relay, now, patience, is_second_there))
         if box.hosts.needs(second, now, patience) and not is_second_there:
-            box.stir()
+            box.changed.tell()
 
     def _patience(self, box: RouteBox, route: OverlayRoute) -> float:
         """Return the seconds that the first host is away before the second is used."""
@@ -383,5 +383,5 @@ class OwnedBoxes:
         self._watch(box, route)
         await self._records.keep_box(name, box)
         self.begin(name, box, route)
-        box.stir()
+        box.changed.tell()
         route.stirred.set()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import trio
-
 from hushcast_overlay.routes.host_link import HostLink
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.host_list import HostList
+from hushcast_runtime.change_signal import ChangeSignal
 
 
 @dataclass(eq=False)
@@ -71,11 +70,11 @@ class RouteBox:
     """Whether its route has ended, so that it is but to be forgotten."""
     attended: set[RelayId] = field(default_factory=set)
     """The hosts that a task attends to."""
-    changed: trio.Event = field(default_factory=trio.Event)
-    """Set, and made anew, when which hosts are wanted may have changed."""
+    changed: ChangeSignal = field(default_factory=ChangeSignal)
+    """Which hosts are wanted may have changed."""
 
-    retry: trio.Event = field(default_factory=trio.Event)
-    """Set, and made anew, when hosts that were not reached are to be tried at once."""
+    retry: ChangeSignal = field(default_factory=ChangeSignal)
+    """Hosts that were not reached are to be tried at once."""
 
     @property
     def key(self) -> bytes:
@@ -103,13 +102,3 @@ class RouteBox:
     def is_there(self) -> bool:
         """Whether the host in use answers."""
         return self.link(self.hosts.current) is not None
-
-    def try_again(self) -> None:
-        """Have hosts that were not reached tried at once."""
-        self.retry.set()
-        self.retry = trio.Event()
-
-    def stir(self) -> None:
-        """Have it looked at anew which hosts are wanted."""
-        self.changed.set()
-        self.changed = trio.Event()

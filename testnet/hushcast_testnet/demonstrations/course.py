@@ -14,6 +14,7 @@ import trio
 import hushcast
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import parse_topic, parse_values
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.wording import listed
 from hushcast_testnet import testnet
 from hushcast_testnet.demonstrations.story import story
@@ -114,15 +115,14 @@ class _Tally:
     arrived: dict[CourseListener, dict[str, float]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     arrivals: int = 0
-    news: trio.Event = field(default_factory=trio.Event)
+    news: ChangeSignal = field(default_factory=ChangeSignal)
 
     def arrive(self, listener: CourseListener, message: str) -> None:
         """Note that a message came, and tell it when all have it."""
         self.arrivals += 1
         self.arrived[listener].setdefault(message, time.monotonic())
         self._tell_if_whole(message)
-        self.news.set()
-        self.news = trio.Event()
+        self.news.tell()
 
     def publish(self, publisher: str, message: str, letter: Letter, text: str, began: float) -> None:
         """Note that a relay, the server or the root took a message over."""

@@ -18,6 +18,7 @@ import trio
 import hushcast
 from hushcast.keys import new_link
 from hushcast_protocol.brokers.frames import decode_shown
+from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.wording import listed
 from hushcast_testnet.inventory import deadline
 
@@ -53,7 +54,7 @@ class _Scene:
     listening: dict[str, trio.CancelScope] = field(default_factory=dict)
     arrived: dict[str, list[str]] = field(default_factory=dict)
     """Names of daemons, by the message that came to them."""
-    news: trio.Event = field(default_factory=trio.Event)
+    news: ChangeSignal = field(default_factory=ChangeSignal)
     before: set[bytes] = field(default_factory=set)
     """Filters that were shown before the scene began."""
 
@@ -75,8 +76,7 @@ class _Scene:
             ):
                 async for message in messages:
                     self.arrived.setdefault(message.id, []).append(name)
-                    self.news.set()
-                    self.news = trio.Event()
+                    self.news.tell()
 
     async def told(self, is_shown: bool) -> dict[str, Any]:
         """Return how the subscriptions stand, once all are told the same, and that this is so above."""
