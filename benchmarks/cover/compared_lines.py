@@ -87,9 +87,9 @@ def _most(name: str, compared: Sequence[Stratum], seed: int) -> Iterator[Figure]
 
 def _each(name: str, compared: Sequence[Stratum], seed: int) -> Iterator[Figure]:
     found_by = apart(compared, random.Random(seed)) if compared else {}  # noqa: S311 - draws of a statistic
+    is_enough = len({each.pair for each in compared}) >= PAIRS_AT_LEAST
     for measure, found in found_by.items():
-        text = f"{name}, {measure}: AUC, {found.low:.3f} to {found.high:.3f}"
-        yield _judged(text, found, len({each.pair for each in compared}) >= PAIRS_AT_LEAST)
+        yield _judged(f"{name}, {measure}: AUC, {found.low:.3f} to {found.high:.3f}", found, is_enough)
 
 
 def _judged(text: str, found: Apartness, is_enough: bool) -> Figure:
