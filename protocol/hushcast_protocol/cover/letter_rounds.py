@@ -149,7 +149,7 @@ class LetterRounds:
         loses too much, or lists lag behind: `since` is the first round whose blocks are lacking.
         """
         self._planned = now
-        self._look_back(now)
+        self._look_back(now, now if since is None else since)
         is_used = is_passed and not self.judge.is_alarmed and not is_behind(since, now)
         dues = [(now, False)] * AT_ONCE_A_ROUND
         dues += [(self._held_until(now), True) for _ in range(LETTERS_A_ROUND - AT_ONCE_A_ROUND)]
@@ -280,10 +280,15 @@ class LetterRounds:
         self._held_due[due] += 1
         return due
 
-    def _look_back(self, now: int) -> None:
-        """Let messages whose receipt did not come go anew, or give them up."""
+    def _look_back(self, now: int, unread: int) -> None:
+        """Let messages whose receipt did not come go anew, or give them up.
+
+        One that may be on a list of a round from `unread` on waits for that: if all went anew that came out
+        while their daemon was away, whoever sees a message dropped twice would see when it was back.
+        """
         for message in self._messages:
-            if message.number is not None and message.waits_until < now:
+            is_late = message.waits_until < min(now, unread) or message.until < now
+            if message.number is not None and message.waits_until < now and is_late:
                 message.number = None
         gone = [
             one

@@ -182,6 +182,29 @@ def test_a_message_goes_anew_until_it_is_listed_or_given_up() -> None:
     assert not rounds.given_up()
 
 
+@pytest.mark.parametrize("is_held", [False, True])
+def test_what_came_out_while_its_daemon_was_away_does_not_go_anew_when_it_is_back(is_held: bool) -> None:
+    """It reads lists only behind the first letters: a second drop would show when it was there again."""
+    rounds, draw, now = LetterRounds(RULES, drawing()), drawing(2), NOW
+    message = rounds.publish(b"m", NOW, is_held)
+    while message.number is None:
+        play(rounds, now, draw)
+        now += 1
+    back = message.waits_until + 30
+    assert {one.key for one in rounds.plan(back, since=now)} == {None}
+    assert rounds.note_listed({message.number}) == [b"m"], "the receipt counts"
+    assert not rounds.messages
+
+
+def test_a_message_whose_lists_never_come_is_given_up() -> None:
+    rounds, draw = LetterRounds(RULES, drawing()), drawing(2)
+    message = rounds.publish(b"m", NOW, is_held=False)
+    play(rounds, NOW, draw)
+    for later in range(NOW + 1, message.until + RULES.receipt_rounds + 2):
+        rounds.plan(later, since=NOW + 1)
+    assert rounds.given_up() == [b"m"]
+
+
 def test_how_long_a_days_letters_take_is_said_as_it_is_and_seldom_more_than_is_left_for_them() -> None:
     """Of a tree's 66 letters some 88 rounds; beside those of two others the last goes some thirty later."""
     took: dict[int, list[int]] = {1: [], 3: []}
