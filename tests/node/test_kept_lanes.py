@@ -8,6 +8,7 @@ from cover_world import CoverWorld
 
 from hushcast_overlay.routes.cover.kept_chain import KeptChain
 from hushcast_overlay.routes.cover.kept_lanes import KeptLanes
+from hushcast_protocol.base.cover_terms import QUARTER
 from hushcast_protocol.cover.cover_frames import CoverBlocks
 from hushcast_protocol.cover.lane_box import lane_filled
 from hushcast_protocol.cover.lane_seals import host_block, second_block
@@ -67,6 +68,27 @@ async def test_a_quarter_changes_seconds_names_and_keys_and_a_host_that_is_gone_
     assert await follows(world, chain, lanes)
     changed = [old.name != new.name for old, new in zip(before, lanes.lanes, strict=True)]
     assert changed == [True, False, False]
+
+
+async def test_in_a_new_quarter_no_tree_tells_a_host_of_a_lane_that_had_one_before() -> None:
+    """It goes at once, and a held letter tells of all lanes, in use or not: none begins first for its use."""
+    world = CoverWorld()
+    day = 24 * network_cover(world.roster).rules.epoch_seconds
+    world.now = 3 * QUARTER * day + 1.0
+    chain, lanes = await begun(world)
+    assert all(one.is_to_be_told(with_a_tree=True) for one in lanes.lanes), "there is no lane yet"
+    lanes.note_told(lanes.lanes[0].name)
+    before = lanes.lanes
+    world.is_later(QUARTER, 4)
+    assert await follows(world, chain, lanes)
+    for old, new in zip(before, (await world.lanes()).lanes, strict=True):
+        is_known = old.is_told and old.box == new.box
+        assert new.is_to_be_told(with_a_tree=True) is not is_known
+        assert new.is_to_be_told(with_a_tree=False)
+    lanes.note_told(lanes.lanes[0].name)
+    world.is_later(QUARTER + 2, 5)
+    assert await follows(world, chain, lanes)
+    assert all(one.is_to_be_told(with_a_tree=True) for one in lanes.lanes), "the lanes before are over"
 
 
 async def test_another_porter_has_bills_that_seconds_take_in_place_of_those_before() -> None:

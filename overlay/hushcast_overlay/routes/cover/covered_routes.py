@@ -261,7 +261,8 @@ class CoveredRoutes:
             held.under_way.pop(errand.key, None)
             if is_done:
                 planned.is_held = True
-                self._lanes.note_told(lane.name)
+                if lane.is_to_be_told(with_a_tree=True):
+                    self._lanes.note_told(lane.name)
             held.route.stirred.set()
 
         errand = self._letters.hold(lane, end, asked.day, asked.lease, asked.elements)

@@ -38,8 +38,9 @@ _KIND = RecordKind(
     "covered-lanes",
     StateOwner.OVERLAY_DAEMON,
     holds="the three lanes of a daemon under cover: of each the box, its host and since when no roster lists "
-    "that, the second, name, keys and bill, until when they hold, whether the host was told, and of which "
-    "round a block was opened last; in which round one was drawn last, and for which porter bills are",
+    "that, the second, name, keys and bill, until when they hold, whether the host was told, and of one "
+    "before, and of which round a block was opened last; in which round one was drawn last, and for which "
+    "porter bills are",
     lifetime="until others are drawn",
     bound="one",
 )
@@ -59,6 +60,7 @@ class _StoredLane(msgspec.Struct, frozen=True, array_like=True):
     is_told: bool
     heard: Counter
     longer: Counter
+    is_known: bool
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -94,6 +96,16 @@ class Lane:
     """The last round of which a block was opened; 0: none was."""
     longer: int = 0
     """Rounds for which the bill holds longer: one for each porter that was left."""
+    is_known: bool = False
+    """Whether the host has one of before for the box, that holds until a held letter has told of this one."""
+
+    def is_to_be_told(self, with_a_tree: bool) -> bool:
+        """Tell whether a letter to the host is to bring the errand.
+
+        One that tells what of a tree leads to the box goes at once. If it brought that, lanes in use would
+        begin before all others in each quarter, and their seconds would know them.
+        """
+        return not self.is_told and not (with_a_tree and self.is_known)
 
     @property
     def errand(self) -> LaneErrand:
@@ -147,6 +159,7 @@ class KeptLanes:
                 lane.is_told,
                 lane.heard,
                 lane.longer,
+                lane.is_known,
             )
             for lane in one.lanes
         ]
@@ -220,7 +233,9 @@ class KeptLanes:
         keys, name = LaneKeys.drawn(draw), draw(LANE_NAME)
         errand = LaneErrand(second, name, keys.host, until)
         bill = LaneBill.drawn(rules, roster.relays[second], errand, keys.second, host.relay, draw)
-        return Lane(box, host, second, name, keys, bill.sealed, until)
+        ends = rules.round_at(self._env.now()) + self._day + rules.receipt_rounds
+        is_known = before is not None and is_same_host and before.is_told and before.until > ends
+        return Lane(box, host, second, name, keys, bill.sealed, until, is_known=is_known)
 
     def _billed_anew(self, cover: NetworkCover, roster: Roster, lane: Lane) -> Lane:
         """Return a lane with a bill for another porter: the second takes it, as it holds for longer.
@@ -293,6 +308,7 @@ class KeptLanes:
                 lane.is_told,
                 lane.heard,
                 lane.longer,
+                lane.is_known,
             )
             for lane in self.lanes
         ]

@@ -65,7 +65,7 @@ class ParcelLetters:
 
         async def body(due: int) -> bytes:
             errand, network = None, self._rules.network
-            if not lane.is_told:
+            if lane.is_to_be_told(with_a_tree=bool(elements)):
                 errand = lane.errand.sealed(self._rules, self._relay(relay), self._env.randomness)
             asked = lane_hold(lane.box, network, relay, errand, day, lease, elements)
             return await self._body(parcel, {relay: asked}, due)
