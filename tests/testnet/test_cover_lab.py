@@ -12,7 +12,7 @@ from hushcast_testnet.cover.colluding_relays import (
     CollusionScene,
     fresh_chains,
     kept_chains,
-    plain_publications,
+    plain_messages,
 )
 from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
 from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
@@ -97,6 +97,14 @@ def test_kept_chains_name_fewer_than_fresh_ones_and_a_porter_that_is_told_leaves
     assert told.candidates < 0.85 * sealed.candidates
 
 
+def test_porters_that_lose_all_letters_but_one_daemons_strike_off_theirs_and_name_no_more() -> None:
+    watching, losing = (
+        kept_chains(CollusionScene(200, 100, 8, 0.2, 30, loses_others=loses)) for loses in (False, True)
+    )
+    assert losing.named == watching.named
+    assert 0.7 * 200 < losing.candidates < 0.85 * 200 < watching.candidates
+
+
 @pytest.mark.parametrize("is_told", [False, True])
 def test_colluders_weigh_candidates_rightly(is_told: bool) -> None:
     """With wrong weights they would find the author more or less often than they expect to."""
@@ -107,7 +115,8 @@ def test_colluders_weigh_candidates_rightly(is_told: bool) -> None:
 def test_without_colluders_everybody_stays_a_candidate_and_without_cover_nobody() -> None:
     outcome = kept_chains(CollusionScene(100, 48, 4, 0.0, 1))
     assert (outcome.named, outcome.candidates) == (0.0, pytest.approx(100.0))
-    assert plain_publications(1000, 20) <= 3
+    assert plain_messages(1000, 20, 5) <= 3
+    assert plain_messages(1000, 20, 50) <= 3, "of who reads"
 
 
 @pytest.mark.parametrize("how", list(PorterLoss))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hushcast_testnet.cover.chance_lines import LineKind
 from hushcast_testnet.cover.colluding_hosts import readers_named
 from hushcast_testnet.cover.colluding_relays import CollusionScene
 from hushcast_testnet.cover.lane_watchers import (
@@ -11,6 +12,7 @@ from hushcast_testnet.cover.lane_watchers import (
     empty_told_apart,
     items_lost,
     owner_guessed,
+    owner_told_of,
     owner_waited_for,
     shower_guessed,
 )
@@ -49,10 +51,16 @@ def test_what_is_lost_comes_again_without_a_word_and_a_word_would_name() -> None
     assert blocks_until_asked(1000, 0.2) < 40
 
 
-def test_what_an_owner_says_each_day_names_it_and_what_it_says_once_hardly() -> None:
-    rules = ErrandRule.MONTHLY, ErrandRule.DAILY
-    once, daily = (owner_waited_for(10, 60, rule) for rule in rules)
-    assert once < 3 < 8 < daily
+def test_what_an_owner_says_each_day_names_it_unless_it_is_always_there() -> None:
+    daily = owner_waited_for(10, 60, ErrandRule.DAILY)
+    always = owner_waited_for(10, 100, ErrandRule.DAILY, are_always_there=True)
+    assert always < 1.7 < 8 < daily
+
+
+def test_when_a_lane_begins_shows_who_was_away_as_the_quarter_did() -> None:
+    """One day in ten: then a host is left with few; of those that are always on with all."""
+    by_day, always = (owner_told_of(10, 400, kind) for kind in (LineKind.BY_DAY, LineKind.ALWAYS))
+    assert always < 1.3 < by_day < 3
 
 
 def test_bills_are_shown_whether_or_not_the_daemon_is_there() -> None:

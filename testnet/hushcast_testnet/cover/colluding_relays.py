@@ -38,6 +38,11 @@ class CollusionScene:
     A third in a waybill is known to a porter where the second colludes, which reads it, or the third itself,
     which finds the porter's own letters among those that it gets.
     """
+    loses_others: bool = False
+    """Whether colluding porters lose all letters but those of one daemon, which is the author.
+
+    Its messages come out nevertheless, so of those whose porter colludes all others are not it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class _Draw:
         relays = [number.to_bytes(32, "big") for number in range(1, scene.relays + 1)]
         self.width = scene.width
         self.is_third_told = scene.is_third_told
+        self.loses_others = scene.loses_others
         self.lists = CoverLists.drawn(rules, chance.randbytes(32), relays)
         self.bad = frozenset(chance.sample(relays, round(scene.share * scene.relays)))
         self.chains = [
@@ -79,6 +85,11 @@ class _Draw:
 
     def weights(self, author: CoverChain) -> tuple[float, list[tuple[int, float]]]:
         """Return the author's weight, and (how many, weight) of the others."""
+        weight, others = self._weights(author)
+        return weight, others[:1] if self.loses_others else others
+
+    def _weights(self, author: CoverChain) -> tuple[float, list[tuple[int, float]]]:
+        """Return them, of the others first those whose porter is honest."""
         own = author.porter in self.bad
         others: list[tuple[int, float]] = [(self.hidden - (not own), 1.0)]
         if author.third not in self.bad:  # seen from behind up to the third
@@ -139,13 +150,13 @@ def fresh_chains(scene: CollusionScene, letters: int) -> float:
     return named / (scene.draws * scene.users)
 
 
-def plain_publications(users: int, trials: int, seed: int = 1) -> float:
-    """Return the median of publications until an author without cover is known by the lines: a control.
+def plain_messages(users: int, trials: int, a_day: int, seed: int = 1) -> float:
+    """Return the median of messages until an author or reader without cover is known by the lines: a control.
 
-    Others publish five times a day, and an observer takes whoever sent within five seconds.
+    An observer takes whose line had something within five seconds; others' have as many messages a day.
     """
     chance = random.Random(seed)  # noqa: S311 - a simulation
-    busy = 1 - math.exp(-5 / 86_400 * 5)
+    busy = 1 - math.exp(-a_day / 86_400 * 5)
     needed = []
     for _ in range(trials):
         left, seen = users - 1, 0

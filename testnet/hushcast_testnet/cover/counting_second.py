@@ -43,8 +43,13 @@ def presence_guessed(daemons: int, trials: int, fault: PorterFault, seed: int = 
     return found / trials * daemons
 
 
-def presence_line(chance: random.Random) -> list[int]:
-    """Return in which rounds a daemon is there, 0 or 1: by day, and one day in ten not at all."""
+def presence_line(chance: random.Random, is_always: bool = False) -> list[int]:
+    """Return in which rounds a daemon is there, 0 or 1: by day, and one day in ten not at all.
+
+    One that is always there lacks a round in ten days.
+    """
+    if is_always:
+        return [int(chance.random() >= _AWAY / 24) for _ in range(_ROUNDS)]
     begin, end = round(chance.gauss(8, 1.5)), round(chance.gauss(23, 1.5))
     line: list[int] = []
     for _ in range(_ROUNDS // 24):

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hushcast_protocol.content.parts import MAX_PARTS
+from hushcast_protocol.cover.hold_rule import HoldRule
+from hushcast_testnet.cover.chance_lines import LineKind
 from hushcast_testnet.cover.colluding_relays import (
     CollusionScene,
     fresh_chains,
     kept_chains,
-    plain_publications,
+    plain_messages,
 )
 from hushcast_testnet.cover.counting_second import PorterFault, presence_guessed
 from hushcast_testnet.cover.covered_network import CoveredNetwork, PlantedFault
@@ -22,6 +24,7 @@ from hushcast_testnet.cover.losing_porter import (
     losing_outcome,
     pairs_drawn,
 )
+from hushcast_testnet.cover.presence_watcher import PresenceScene, presence_outcome
 from hushcast_testnet.cover.probing_porter import third_guessed
 
 _LETTERS = 150  # of each author, of the control
@@ -48,6 +51,11 @@ _HABITS = (
 _HELD = 12, 100  # messages a day
 _FOUND = 0.3  # share of authors of a hundred held messages that are named where thirds drop at once
 _WIDTH = 4  # thirds that a porter probes
+# Of whom it is asked who was there, by how many messages, the share that may be named, and the candidates of
+# 1,000 users that have to be left after twenty.
+_THERE = (LineKind.BY_DAY, 20, 0.1, 250.0), (LineKind.ALWAYS, 60, 0.02, 140.0)
+_NOT_HELD = 60  # messages
+_PLAIN = ("an author", 5), ("a reader", 50)  # and messages a day at others' lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +78,11 @@ class _Bar:
     share: float
     named: float
     candidates: float  # of 1,000 users
+    named_of_lost: float  # and these where they lose all letters but the author's
+    of_lost: float
 
 
-_BARS = _Bar(0.1, 0.003, 900), _Bar(0.2, 0.015, 750)
+_BARS = _Bar(0.1, 0.003, 900, 0.01, 800), _Bar(0.2, 0.015, 750, 0.03, 700)
 
 
 def cover_figures(scene: CollusionScene, progress: Callable[[str], None]) -> list[CoverFigure]:
@@ -85,6 +95,8 @@ def cover_figures(scene: CollusionScene, progress: Callable[[str], None]) -> lis
     found += _porters(scene.seed)
     progress("a porter that loses letters")
     found += _losing(scene)
+    progress("who is there")
+    found += _presence(scene)
     progress("relays that collude")
     found += _authors(scene)
     return found
@@ -167,6 +179,19 @@ def _losing_of(scene: CollusionScene, lost: float, habit: AuthorHabit, how: Port
     return CoverFigure(f"{name}, by {found.needed} messages", found.named, 0, _NAMED_BY_LOSSES)
 
 
+def _presence(scene: CollusionScene) -> Iterator[CoverFigure]:
+    for author, messages, most, least in _THERE:
+        found = presence_outcome(PresenceScene(scene.users, author), messages, scene.draws, scene.seed)
+        what = f"authors who are {author.value}"
+        yield CoverFigure(f"{what}, named by {messages} messages", found.named_by(messages), 0, most)
+        least *= scene.users / 1000
+        yield CoverFigure(f"candidates, median, {what}, after 20", found.candidates, least, scene.users)
+    plain = PresenceScene(scene.users, LineKind.BY_DAY, HoldRule.NEVER)
+    found = presence_outcome(plain, _NOT_HELD, scene.draws, scene.seed)
+    name = f"control: authors who are there by day and hold nothing, named by {_NOT_HELD} messages"
+    yield CoverFigure(name, found.named_by(_NOT_HELD), 0.3, 1)
+
+
 def _authors(scene: CollusionScene) -> Iterator[CoverFigure]:
     for bar in _BARS:
         bad = replace(scene, share=bar.share)
@@ -177,7 +202,13 @@ def _authors(scene: CollusionScene) -> Iterator[CoverFigure]:
         yield CoverFigure(f"candidates, median, {name}", outcome.candidates, least, scene.users)
         told = kept_chains(replace(bad, is_third_told=True)).candidates
         yield CoverFigure(f"control: candidates, porters told the third, {name}", told, 1, least)
+        lost = kept_chains(replace(bad, loses_others=True))
+        name += " and lose all letters but the author's"
+        least = bar.of_lost * scene.users / 1000
+        yield CoverFigure(f"authors named, {name}", lost.named, 0, bar.named_of_lost)
+        yield CoverFigure(f"candidates, median, {name}", lost.candidates, least, scene.users)
     name = f"control: authors named in {_LETTERS} letters, second and third drawn anew, 20 %"
     yield CoverFigure(name, fresh_chains(replace(scene, share=0.2), _LETTERS), 0.05, 0.3)
-    plain = plain_publications(scene.users, _TRIALS, scene.seed)
-    yield CoverFigure("control: publications until an author without cover is known", plain, 1, 3)
+    for who, a_day in _PLAIN:
+        plain = plain_messages(scene.users, _TRIALS, a_day, scene.seed)
+        yield CoverFigure(f"control: messages until {who} without cover is known", plain, 1, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from hushcast_testnet.cover.chance_lines import LineKind
 from hushcast_testnet.cover.colluding_hosts import readers_named
 from hushcast_testnet.cover.colluding_relays import CollusionScene
 from hushcast_testnet.cover.cover_figures import CoverFigure
@@ -15,6 +16,7 @@ from hushcast_testnet.cover.lane_watchers import (
     empty_told_apart,
     items_lost,
     owner_guessed,
+    owner_told_of,
     owner_waited_for,
     shower_guessed,
 )
@@ -83,10 +85,19 @@ def _blocks(scene: CollusionScene) -> Iterator[CoverFigure]:
 def _words(scene: CollusionScene) -> Iterator[CoverFigure]:
     seed, waits = scene.seed, _WAITS * scene.draws
     told = {rule: owner_waited_for(_OF_A_HOST, waits, rule, seed) for rule in ErrandRule}
-    name = "host's guess of the owner by when it is told of a lane (times chance)"
-    yield CoverFigure(name, told[ErrandRule.MONTHLY], 0, _CHANCE)
-    yield CoverFigure("control: the same where it is told each week", told[ErrandRule.WEEKLY], 2, _OF_A_HOST)
-    yield CoverFigure("control: the same where it is told each day", told[ErrandRule.DAILY], 5, _OF_A_HOST)
+    once = {kind: owner_told_of(_OF_A_HOST, waits, kind, seed) for kind in (LineKind.BY_DAY, LineKind.ALWAYS)}
+    for kind, guess in once.items():
+        name = f"host's guess of the owner, {kind.value}, by when a quarter's lane begins (times chance)"
+        yield CoverFigure(name, guess, 0, _CHANCE)
+    always = owner_waited_for(_OF_A_HOST, waits, ErrandRule.DAILY, seed, are_always_there=True)
+    name = "host's guess of the owner, always on, by when it is told each day (times chance)"
+    yield CoverFigure(name, always, 0, _CHANCE)
+    yield CoverFigure(
+        "control: the same by day where it is told each week", told[ErrandRule.WEEKLY], 2, _OF_A_HOST
+    )
+    yield CoverFigure(
+        "control: the same by day where it is told each day", told[ErrandRule.DAILY], 5, _OF_A_HOST
+    )
     shown, there = (shower_guessed(_OF_A_HOST, waits, only_there, seed) for only_there in (False, True))
     yield CoverFigure("second's guess of the owner by when bills are shown (times chance)", shown, 0, _CHANCE)
     yield CoverFigure(

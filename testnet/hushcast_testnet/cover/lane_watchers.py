@@ -6,11 +6,15 @@ import math
 import random
 from collections.abc import Iterator
 from enum import Enum
+from itertools import islice
 
-from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_protocol.cover.cover_rules import RELEASE_ROUNDS, CoverRules
 from hushcast_protocol.cover.lane_papers import LANE_PAPER
 from hushcast_protocol.cover.lane_porter import LanePorter
 from hushcast_protocol.cover.lane_seconds import LANES
+from hushcast_protocol.cover.letter_contents import NUMBER, LetterReceipt
+from hushcast_protocol.cover.letter_rounds import LetterRounds
+from hushcast_testnet.cover.chance_lines import LineKind, drawn_line
 from hushcast_testnet.cover.counting_second import presence_line
 from hushcast_testnet.cover.laned_network import LanedDaemon, LanedNetwork, LaneFault
 
@@ -19,6 +23,8 @@ _WITHHELD = 0.5  # of rounds
 _NAMED = 0.9  # probability that a reader is named with
 _DAYS = 30
 _HOURS = 24
+_RULES = CoverRules(bytes(32), 3600)
+_TURN_DAYS = 12  # the first is before a quarter begins; hardly anybody is away for so long
 
 
 class ErrandRule(Enum):
@@ -26,7 +32,6 @@ class ErrandRule(Enum):
 
     DAILY = 1
     WEEKLY = 7
-    MONTHLY = 30
 
 
 def owner_guessed(daemons: int, trials: int, fault: LaneFault, seed: int = 1) -> float:
@@ -130,8 +135,55 @@ def shower_guessed(daemons: int, trials: int, only_there: bool, seed: int = 1) -
     return found / trials * daemons
 
 
-def owner_waited_for(daemons: int, trials: int, rule: ErrandRule, seed: int = 1) -> float:
-    """Return how many times as often as by chance a host finds a box's owner by when it hears of it.
+def owner_told_of(daemons: int, trials: int, kind: LineKind, seed: int = 1) -> float:
+    """Return how many times as often as by chance a host finds a box's owner by when it hears of its lane.
+
+    Daemons have their hosts told when a quarter begins, or once they are there, in held letters. The host has
+    all lines, of daemons of one kind.
+    """
+    chance = random.Random(seed)  # noqa: S311 - a simulation
+    found = 0.0
+    for _ in range(trials):
+        lines = [drawn_line(chance, _TURN_DAYS, kind, stays=True) for _ in range(daemons)]
+        there = [_first_rounds(line) for line in lines]
+        heard = _told_in(there[0], chance)
+        fits = [_tellings(rounds, heard) for rounds in there]
+        best = [place for place, fit in enumerate(fits) if fit == max(fits)]
+        found += (0 in best) / len(best)
+    return found / trials * daemons
+
+
+def _first_rounds(line: int) -> list[int]:
+    """Return the rounds of a quarter in which letters to the hosts of three lanes are handed in."""
+    begin, end = _RULES.rounds_in(1), _RULES.rounds_in(_TURN_DAYS)
+    return list(islice((now for now in range(begin, end) if line >> now & 1), LANES))
+
+
+def _told_in(there: list[int], chance: random.Random) -> int:
+    """Return the round in which a daemon's host hears of its lane, one of three, by the daemon's rounds."""
+    rounds, lane = LetterRounds(_RULES, chance.randbytes), bytes([chance.randrange(LANES)])
+    for number in range(LANES):
+        rounds.publish(bytes([number]), there[0], is_held=True, is_errand=True)
+    for now in there:
+        for planned in rounds.plan(now):
+            if planned.key == lane:
+                return _RULES.released_in(planned.due)
+            rounds.note_sent(
+                planned, LetterReceipt(chance.randbytes(NUMBER), False, chance.randbytes(NUMBER))
+            )
+    raise AssertionError("a held letter goes in each round")
+
+
+def _tellings(there: list[int], heard: int) -> int:
+    """Return in how many ways a host hears in a round of whose letters were handed in then."""
+    dues = range(heard - RELEASE_ROUNDS + 1, heard + 1)
+    return sum(0 < due - now <= _RULES.held_rounds for due in dues for now in there)
+
+
+def owner_waited_for(
+    daemons: int, trials: int, rule: ErrandRule, seed: int = 1, are_always_there: bool = False
+) -> float:
+    """Return how many times as often as by chance a host finds a box's owner that tells it again and again.
 
     The letter of a span goes at a round drawn anew in what is left of it until the daemon is there, and is
     held for up to a day. The host has all lines of thirty days.
@@ -139,7 +191,7 @@ def owner_waited_for(daemons: int, trials: int, rule: ErrandRule, seed: int = 1)
     chance = random.Random(seed)  # noqa: S311 - a simulation
     found = 0.0
     for _ in range(trials):
-        lines = [presence_line(chance) for _ in range(daemons)]
+        lines = [presence_line(chance, are_always_there) for _ in range(daemons)]
         heard = _heard(lines[0], rule, chance)
         fits = [_likely(line, heard, rule) for line in lines]
         best = [place for place, fit in enumerate(fits) if fit >= max(fits) - 1e-9]
