@@ -16,8 +16,10 @@ from hushcast_overlay.relay.cover.errand_desk import ErrandDesk
 from hushcast_overlay.relay.cover.waybill_desk import WaybillDesk
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.cover import porter_queue
-from hushcast_protocol.cover.cover_frames import CoverMarked, CoverPassed, CoverWaybill
+from hushcast_protocol.cover.cover_frames import CoverList, CoverMarked, CoverPassed, CoverWaybill
 from hushcast_protocol.cover.cover_rules import PASSED_A_ROUND
+from hushcast_protocol.cover.letter_contents import NUMBER
+from hushcast_protocol.cover.receipt_list import LIST
 from hushcast_runtime.storage.store import Change
 
 EVENING = 17  # epochs later than other networks begin: a new day comes after nine rounds
@@ -49,11 +51,25 @@ def marked_at_thirds(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
     return seen
 
 
+def listed_by_thirds(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
+    """The numbers on the lists of thirds from now on, and how often each is."""
+    seen: Counter[bytes] = Counter()
+    send_list = ErrandDesk._send_list
+
+    async def sent(desk: Any, listed: CoverList) -> None:
+        seen.update(listed.listed[at : at + NUMBER] for at in range(0, LIST, NUMBER))
+        await send_list(desk, listed)
+
+    monkeypatch.setattr(ErrandDesk, "_send_list", sent)
+    return seen
+
+
 @pytest.mark.slow
 async def test_messages_in_letters_are_heard_and_listed_and_loops_come_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(porter_queue, "below", lambda *_: 1)  # letters pass from the next round on
+    listed = listed_by_thirds(monkeypatch)
     async with lettered_network(later=EVENING) as net:
         ear = await net.clients[0].listen()
         daemon = LetterDaemon(net)
@@ -67,6 +83,9 @@ async def test_messages_in_letters_are_heard_and_listed_and_loops_come_back(
         losses = daemon.letters.judge.record
         assert (losses.score, losses.lost) == (0.0, 0), "each number that was to be listed was"
         assert net.count("letters_refused") == 0
+        assert set(listed.values()) == {1}, (
+            "a number that is twice on a list is of a letter, and of which kind"
+        )
         assert {len(one.blocks) for one in daemon.blocks} == {4}
         assert len({block for one in daemon.blocks for block in one.blocks}) == 4 * len(daemon.blocks)
 
