@@ -7,6 +7,7 @@ daemon sealed so that it opens for nobody costs no relay its link to an honest o
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,6 +116,24 @@ async def test_a_second_link_of_a_place_ends_the_first_and_a_new_place_needs_a_s
         await second.aclose()
 
 
+async def test_a_porter_has_so_many_places_for_one_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with lettered_network() as net:
+        one, other = LetterDaemon(net), LetterDaemon(net)
+        monkeypatch.setattr(places, "MAX_WAYBILLS_OF_PORTER", one.rules.width)  # 2 for one second
+        while other.chain.second == one.chain.second or one.chain.porter == other.chain.second:
+            other = LetterDaemon(net)
+        refused = []
+        for alike in (one, one, one, other):
+            stranger = LetterDaemon(net)
+            stranger.chain = replace(alike.chain, porter=one.chain.porter)
+            waybill = Waybill.drawn(one.rules, alike.relays.second, alike.chain.third, one.draw)
+            stranger.relays = replace(alike.relays, waybill=waybill)
+            await (await stranger.knock()).aclose()
+            assert stranger.placed is not None
+            refused.append(stranger.placed.refused)
+        assert refused == [None, None, "quota", None]
+
+
 async def test_a_place_with_a_second_that_is_on_no_list_is_refused() -> None:
     async with lettered_network() as net:
         daemon = LetterDaemon(net)
@@ -156,14 +175,12 @@ async def test_letters_that_a_porter_passes_again_go_no_further() -> None:
         assert daemon.second.count("letters_passed") == PASSED_A_ROUND
 
 
-async def test_a_porter_has_so_many_waybills_for_a_third_and_no_others(
+async def test_a_porter_has_so_many_waybills_at_a_second_and_no_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with lettered_network() as net:
         daemon = LetterDaemon(net)
-        monkeypatch.setattr(
-            letter_second, "MAX_WAYBILLS_OF_PORTER", 3 * daemon.rules.width
-        )  # 3 for one third
+        monkeypatch.setattr(letter_second, "MAX_WAYBILLS_OF_PORTER", daemon.rules.width)  # 3 at one second
         monkeypatch.setattr(letter_second, "MAX_WAYBILLS", 5)
         desk = desks_of(daemon.second).second
         for porter in (b"p" * 32, b"q" * 32):

@@ -16,9 +16,11 @@ from hushcast_protocol.cover.letters import Stage, open_letter
 from hushcast_protocol.cover.waybills import Waybill, waybill_name
 
 MAX_WAYBILLS = 4_096  # of one second; 10,000 daemons on lists of 8 have 1,250, on lists of 4 2,500
-MAX_WAYBILLS_OF_PORTER = 64  # of them that one porter shows: it has no more daemons
-# One part of these, by the width of the lists, may name one third, where of honest ones one part by the width
-# squared does: else one porter would take all the room that a third has for a second.
+MAX_WAYBILLS_OF_PORTER = 64  # that one porter can show: it has no more daemons
+# Of these one second takes so many parts by the width of the lists: as many times what an honest porter that
+# is full has for it in the mean. Which third they name is not asked: a porter sees which are taken, and would
+# find its daemons' third by some of its own.
+OF_ONE_SECOND = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,6 @@ class LetterSecond:
         self._thirds = thirds
         self._shown: dict[bytes, _Shown] = {}
         self._of_porter: Counter[RelayId] = Counter()
-        self._of_third: Counter[tuple[RelayId, RelayId]] = Counter()  # of a porter, that name a third
         self._came: Counter[bytes] = Counter()  # letters of each waybill since the last round
         self._batch: LetterBatch[tuple[RelayId, MarkedLetter]] = LetterBatch(first)
 
@@ -62,20 +63,18 @@ class LetterSecond:
         """Take a waybill from a porter; tell whether it is new, and so has its price.
 
         Raises `AuthenticationError` where it is not for this relay, and `Refusal`: "list" where it names no
-        third of the list, "quota" where there are too many, of all porters, of this one, or for this third.
+        third of the list, "quota" where there are too many, of all porters or of this one.
         """
         if waybill_name(sealed) in self._shown:
             return False
-        if len(self._shown) >= MAX_WAYBILLS or self._of_porter[porter] >= MAX_WAYBILLS_OF_PORTER:
+        share = OF_ONE_SECOND * MAX_WAYBILLS_OF_PORTER // self._rules.width
+        if len(self._shown) >= MAX_WAYBILLS or self._of_porter[porter] >= share:
             raise Refusal("quota")
         waybill = Waybill.opened(self._rules, self._relay, self._key, sealed)
         if waybill.third not in self._thirds:
             raise Refusal("list")
-        if self._of_third[porter, waybill.third] >= MAX_WAYBILLS_OF_PORTER // self._rules.width:
-            raise Refusal("quota")
         self._shown[waybill.name] = _Shown(waybill, porter, now)
         self._of_porter[porter] += 1
-        self._of_third[porter, waybill.third] += 1
         return True
 
     def is_shown(self, name: bytes, porter: RelayId) -> bool:
@@ -121,5 +120,4 @@ class LetterSecond:
         least = now - self._rules.held_rounds
         self._shown = {name: one for name, one in self._shown.items() if one.last >= least}
         self._of_porter = Counter(one.porter for one in self._shown.values())
-        self._of_third = Counter((one.porter, one.waybill.third) for one in self._shown.values())
         return passed

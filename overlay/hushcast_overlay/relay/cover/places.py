@@ -27,6 +27,7 @@ from hushcast_protocol.cover.cover_frames import CoverBills, CoverLetters
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.lane_porter import LanePorter
 from hushcast_protocol.cover.lane_seconds import LANES
+from hushcast_protocol.cover.letter_second import MAX_WAYBILLS_OF_PORTER, OF_ONE_SECOND
 from hushcast_protocol.cover.letters import OpenedLetter, Stage, open_letter
 from hushcast_protocol.cover.porter_blocks import PorterBlocks
 from hushcast_protocol.cover.porter_queue import PorterQueue
@@ -175,8 +176,15 @@ class Places:
             self._by_bill.pop(name, None)
 
     def take(self, name: bytes, second: RelayId, waybill: bytes) -> PorterPlace:
-        """Give a new daemon a place; durable soon. Raises `Refusal` ("quota") where there is none."""
+        """Give a new daemon a place; durable soon.
+
+        Raises `Refusal` ("quota") where there is none, or none for its second.
+        """
         if len(self._places) >= MAX_PLACES or waybill_name(waybill) in self._by_waybill:
+            raise Refusal("quota")
+        # One part less than the second takes: of places that have ended it knows the waybills for a day.
+        room = (OF_ONE_SECOND - 1) * MAX_WAYBILLS_OF_PORTER // self._rules.width
+        if sum(place.second == second for place in self) >= room:
             raise Refusal("quota")
         place = self._made(name, second, waybill)
         self._add(place)
