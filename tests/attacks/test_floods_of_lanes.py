@@ -193,18 +193,19 @@ async def test_a_porter_takes_three_bills_a_day_and_each_block_of_its_second(
         assert place.lanes.bills[1] == (owner.seconds[1], owner.shown[1].sealed)
 
 
-async def test_parcels_in_letters_wait_at_a_third_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_parcels_in_letters_wait_at_a_third_in_turn_and_for_an_hour() -> None:
     async with lettered_network() as net:
-        monkeypatch.setattr(parcel_errands, "MAX_GIVEN_WAITING", 64)
         owner = LaneOwner(net)
         listed: list[Any] = []
         errands = parcel_errands.ParcelErrands(
-            4, desks_of(owner.third).third._means, lambda *one: listed.append(one)
+            desks_of(owner.third).third._means, lambda *one: listed.append(one)
         )
         for number in range(20):
             errands.add(b"m" * 32, bytes([number] * 8), GiveErrand(owner.hosts[0].id, b"%d" % number))
         errands.add(owner.chain.second, b"n" * 8, GiveErrand(bytes(32), b"to nobody"))
-        assert owner.third.count("refused_quota") == 20 - 16
+        assert {errands._waiting.pop()[0] for _ in range(2)} == {b"m" * 32, owner.chain.second}
+        errands.end_hour()
+        assert not errands._waiting
         await errands._give(GiveErrand(owner.hosts[0].id, b"no parcel"))
         assert owner.hosts[0].count("refused_form") == 1
         assert not listed

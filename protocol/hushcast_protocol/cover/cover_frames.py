@@ -135,7 +135,7 @@ class CoverMarked(Wire, frozen=True, tag="cover-marked"):
 
 
 class CoverList(Wire, frozen=True, tag="cover-list"):
-    """Third to second, once a round: its list, the same for all."""
+    """Third to second, once a round: its list, of this second's letters alone."""
 
     round: Counter
     listed: Annotated[bytes, msgspec.Meta(min_length=LIST, max_length=LIST)]

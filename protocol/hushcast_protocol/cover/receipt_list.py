@@ -1,53 +1,57 @@
-"""A third's receipts: one list a round, the same for all its daemons, sealed for each by its second."""
+"""A third's receipts: for each second a list a round, the same for all its daemons, and sealed for each."""
 
 from __future__ import annotations
+
+from collections import deque
 
 from hushcast_protocol.base.crypto.aead import TAG
 from hushcast_protocol.base.crypto.secrets import Randomness, sample
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.round_robin import RoundRobin
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.letter_contents import NUMBER
 
 BLOCK = 4096  # bytes, as a porter hands it to its daemon
 LIST = BLOCK - TAG  # bytes; a second seals it for each of its waybills
-LISTED_A_ROUND = LIST // NUMBER  # numbers of letters
-MAX_UNLISTED = 65_536  # numbers; 128 rounds of receipts: who waits so long has sent the message anew
+LISTED_A_ROUND = LIST // NUMBER  # numbers of letters: 96 waybills have no more, whatever is in their letters
+DONE_A_ROUND = 500  # of them that what is done has, where they are short; what came has a few more: loops
 
 
 class ReceiptList:
-    """Numbers of letters that were dealt with and are not listed yet."""
+    """Numbers of letters that came, or were dealt with, and are not listed yet.
 
-    def __init__(self, randomness: Randomness, seconds: int) -> None:
-        """`seconds` share the room for those that wait."""
+    Each second has a list of its own letters, so who has letters listed without end takes no room of others.
+    """
+
+    def __init__(self, randomness: Randomness) -> None:
         self._randomness = randomness
-        self._share = MAX_UNLISTED // seconds
-        self._came: RoundRobin[RelayId, bytes] = RoundRobin()
-        self._done: RoundRobin[RelayId, bytes] = RoundRobin()
+        self._came: dict[RelayId, list[bytes]] = {}
+        self._done: dict[RelayId, deque[bytes]] = {}
 
     def note(self, second: RelayId, number: bytes) -> None:
-        """List a letter of a second that came in a round soon; where too many of it wait, in none."""
-        self._add(self._came, second, number)
+        """List a letter of a second that came, in this round or in none: late, it would count as lost."""
+        self._came.setdefault(second, []).append(number)
 
     def note_done(self, second: RelayId, number: bytes) -> None:
-        """The same of what was in one, behind all that came: late, that one costs a chain, this a letter."""
-        self._add(self._done, second, number)
+        """The same of what was in one, in this round or a later one of its hour."""
+        self._done.setdefault(second, deque()).append(number)
 
-    def _add(self, waiting: RoundRobin[RelayId, bytes], second: RelayId, number: bytes) -> None:
-        if waiting.count(second) < self._share // 2:
-            waiting.add(second, number)
+    def end_round(self, second: RelayId) -> bytes:
+        """Return a second's list: numbers in random order, and random ones where there are too few.
 
-    def end_round(self) -> bytes:
-        """Return the list of a round: numbers in random order, and random ones where there are too few.
-
-        Seconds come in turn, so one that has letters listed without end takes its part and no more.
+        What is done comes behind what came, as it can wait, and has a part of its own where room is short.
+        What came is in the random order of its round, so what has no room is drawn from all of it.
         """
-        listed: list[bytes] = []
-        for waiting in (self._came, self._done):
-            while waiting and len(listed) < LISTED_A_ROUND:
-                listed.append(waiting.pop()[1])
-        listed += [self._randomness(NUMBER) for _ in range(LISTED_A_ROUND - len(listed))]
-        return b"".join(sample(self._randomness, listed, len(listed)))
+        came, done = self._came.pop(second, []), self._done.get(second, deque())
+        listed = came[: LISTED_A_ROUND - min(len(done), DONE_A_ROUND)]
+        listed += [done.popleft() for _ in range(min(len(done), LISTED_A_ROUND - len(listed)))]
+        filler = self._randomness(NUMBER * (LISTED_A_ROUND - len(listed)))
+        listed += [filler[begin : begin + NUMBER] for begin in range(0, len(filler), NUMBER)]
+        return b"".join(sample(self._randomness, listed, LISTED_A_ROUND))
+
+    def end_hour(self) -> None:
+        """Forget what had no room: its daemons take it for lost by now."""
+        self._came.clear()
+        self._done.clear()
 
 
 def listed_numbers(listed: bytes) -> frozenset[bytes]:

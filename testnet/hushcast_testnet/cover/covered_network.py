@@ -84,7 +84,8 @@ class _CoveredRelay:
     key: ParcelKey
     second: LetterSecond | None = None
     third: _CoveredThird | None = None
-    block: bytes | None = None
+    blocks: dict[RelayId, bytes] = field(default_factory=dict)
+    """A third's lists, by second."""
 
 
 class CoveredNetwork:
@@ -99,14 +100,15 @@ class CoveredNetwork:
         self.rules = CoverRules(self._draw(32), epoch_seconds=_ROUND_SECONDS, round_seconds=_ROUND_SECONDS)
         self._relays = {one.relay.id: one for one in (self._relay() for _ in range(relays))}
         lists = CoverLists.drawn(self.rules, self._draw(32), self._relays)
-        for relay in lists.seconds:
+        self._seconds = sorted(lists.seconds)
+        for relay in self._seconds:
             own = self._relays[relay]
             own.second = LetterSecond(self.rules, relay, own.key, lists.thirds, _FIRST_ROUND)
         for relay in lists.thirds:
             own = self._relays[relay]
             own.third = _CoveredThird(
                 LetterThird(self.rules, relay, own.key, _FIRST_ROUND),
-                ReceiptList(self._draw, self.rules.width),
+                ReceiptList(self._draw),
                 LetterRelease(self.rules),
             )
         self.first = self.round = _FIRST_ROUND
@@ -143,8 +145,8 @@ class CoveredNetwork:
 
     def _speak(self, daemon: CoveredDaemon) -> None:
         third = self._relays[daemon.relays.third.id]
-        if third.block is not None:
-            daemon.rounds.note_listed(listed_numbers(third.block))
+        if (block := third.blocks.get(daemon.relays.second.id)) is not None:
+            daemon.rounds.note_listed(listed_numbers(block))
         daemon.rounds.end_round(self.round - 1, is_handed_in=True, is_line_there=True)
         is_passed = daemon.queue.begins <= self.round
         for planned in daemon.rounds.plan(self.round, is_passed):
@@ -190,13 +192,13 @@ class CoveredNetwork:
                 for second, content in third.machine.end_round(self._draw):
                     if content.body is not None:
                         done = content.receipt.done
-                        third.release.hold(HeldBody(second, done, content.body, self.round))
+                        third.release.hold(HeldBody(second, done, content.body, self.round), self._draw)
                     if content.is_listed:
                         third.receipts.note(second, content.receipt.number)
                 for one in third.release.let_go(self.round, self._draw):
                     self.dropped[one.body] += 1
                     third.receipts.note_done(one.second, one.done)
-                relay.block = third.receipts.end_round()
+                relay.blocks = {one: third.receipts.end_round(one) for one in self._seconds}
 
     def _empty(self, daemon: CoveredDaemon) -> bytes:
         relays = daemon.relays

@@ -42,9 +42,9 @@ from hushcast_protocol.cover.porter_blocks import MAX_LISTS_WAITING, PorterBlock
 from hushcast_protocol.cover.porter_queue import MAX_LETTERS_WAITING, PorterQueue
 from hushcast_protocol.cover.receipt_list import (
     BLOCK,
+    DONE_A_ROUND,
     LIST,
     LISTED_A_ROUND,
-    MAX_UNLISTED,
     ReceiptList,
     listed_numbers,
 )
@@ -235,24 +235,29 @@ def test_a_third_lets_all_go_together_that_came_in_six_rounds() -> None:
     assert RULES.listed_in(first) + RECEIPT_ROUNDS == first + RULES.receipt_rounds
     release, draw = LetterRelease(RULES), drawing()
     for due in together:
-        assert release.let_go(due - 1, draw) == []
+        assert list(release.let_go(due - 1, draw)) == []
         for number in range(3):
-            assert release.hold(HeldBody(RELAYS[0], b"%d" % number, b"%d" % due, due))
-    gone = release.let_go(together[-1], draw)
+            assert release.hold(HeldBody(RELAYS[0], b"%d" % number, b"%d" % due, due), draw)
+    gone = list(release.let_go(together[-1], draw))
     assert Counter(one.round for one in gone) == dict.fromkeys(together, 3)
     assert [one.round for one in gone] != sorted(one.round for one in gone)
-    assert release.let_go(together[-1], draw) == [], "none waits any more"
-    assert release.hold(HeldBody(RELAYS[0], b"n", b"later", together[-1] + 1))
-    assert len(release.let_go(together[-1] + 60, draw)) == 1, "though its machine slept meanwhile"
+    assert list(release.let_go(together[-1], draw)) == [], "none waits any more"
+    assert release.hold(HeldBody(RELAYS[0], b"n", b"later", together[-1] + 1), draw)
+    assert len(list(release.let_go(together[-1] + 60, draw))) == 1, "though its machine slept meanwhile"
 
 
-def test_a_third_has_no_more_room_for_a_second_than_its_share() -> None:
-    release = LetterRelease(RULES)
-    held = [release.hold(HeldBody(RELAYS[0], b"n", b"m", NOW)) for _ in range(MAX_HELD_BACK // 4 + 1)]
-    assert (all(held[:-1]), held[-1]) == (True, False)
-    assert release.hold(HeldBody(RELAYS[1], b"n", b"m", NOW))
-    release.let_go(NOW + RELEASE_ROUNDS, drawing())
-    assert release.hold(HeldBody(RELAYS[0], b"n", b"m", NOW + RELEASE_ROUNDS + 1))
+def test_a_third_has_so_much_room_for_a_second_and_what_is_lost_is_drawn_from_all_that_came() -> None:
+    release, draw, first = LetterRelease(RULES), drawing(), NOW - NOW % RELEASE_ROUNDS
+    for number in range(2 * MAX_HELD_BACK):
+        due = first + number * RELEASE_ROUNDS // (2 * MAX_HELD_BACK)
+        held = HeldBody(RELAYS[0], b"n", b"m", due)
+        assert release.hold(held, draw) == (number < MAX_HELD_BACK)
+    assert release.hold(HeldBody(RELAYS[1], b"n", b"m", first), draw)
+    let_go = release.let_go(first + RELEASE_ROUNDS, draw)
+    gone = Counter(one.round for one in let_go if one.second == RELAYS[0])
+    assert gone.total() == MAX_HELD_BACK
+    assert all(abs(gone[first + one] - MAX_HELD_BACK / 6) < 80 for one in range(6)), "half of each round"
+    assert release.hold(HeldBody(RELAYS[0], b"n", b"m", first + RELEASE_ROUNDS + 1), draw)
 
 
 def test_where_lists_are_late_each_message_goes_before_one_goes_anew() -> None:
@@ -433,34 +438,40 @@ def test_letters_begin_after_a_while_and_end_days_after_the_daemon_went() -> Non
     assert 2 * 144 <= min(ends) < 310 < 550 < max(ends) <= 4 * 144
 
 
-def test_a_list_of_receipts_has_one_size_and_loses_none() -> None:
-    receipts = ReceiptList(drawing(), 1)
-    numbers = {bytes([n // 256, n % 256]) * 4 for n in range(LISTED_A_ROUND + 10)}
-    for number in numbers:
+def test_a_list_of_receipts_has_one_size_and_what_is_done_comes_behind_what_came() -> None:
+    receipts, draw = ReceiptList(drawing()), drawing(2)
+    came, done = ({draw(NUMBER) for _ in range(700)} for _ in range(2))
+    for number in came:
         receipts.note(RELAYS[0], number)
-    blocks = [receipts.end_round() for _ in range(3)]
+    for number in done:
+        receipts.note_done(RELAYS[0], number)
+    blocks = [receipts.end_round(RELAYS[0]) for _ in range(3)]
     assert {len(block) for block in blocks} == {LIST}
-    assert numbers <= listed_numbers(blocks[0]) | listed_numbers(blocks[1])
-    assert not numbers & listed_numbers(blocks[2])
+    listed = [listed_numbers(block) for block in blocks]
+    assert (len(came & listed[0]), len(done & listed[0])) == (LISTED_A_ROUND - DONE_A_ROUND, DONE_A_ROUND)
+    assert (len(came & listed[1]), len(done & listed[1])) == (0, 200), "late, it would count as lost"
+    assert not (came | done) & listed[2]
+    for number in came:
+        receipts.note(RELAYS[0], number)
+    assert came <= listed_numbers(receipts.end_round(RELAYS[0])), "it has all the room where nothing is done"
     with pytest.raises(DecodeError):
         listed_numbers(blocks[0][1:])
 
 
-def test_a_second_that_has_letters_listed_without_end_takes_its_part_of_the_lists() -> None:
-    draw, receipts = drawing(), ReceiptList(drawing(), 8)
-    for _ in range(5):
-        for _ in range(2_000):
-            receipts.note(RELAYS[0], draw(NUMBER))
-        own = {draw(NUMBER) for _ in range(78)}
-        for number in own:
-            receipts.note(RELAYS[1], number)
-        assert own <= listed_numbers(receipts.end_round()), "all in the round in which they came"
-    for _ in range(MAX_UNLISTED):
+def test_a_second_that_has_letters_listed_without_end_has_a_list_of_its_own() -> None:
+    draw, receipts = drawing(), ReceiptList(drawing())
+    for _ in range(2_000):
         receipts.note(RELAYS[0], draw(NUMBER))
-    blocks = [listed_numbers(receipts.end_round()) for _ in range(MAX_UNLISTED // 16 // LISTED_A_ROUND + 1)]
-    receipts.note(RELAYS[0], b"the last")
-    assert b"the last" in listed_numbers(receipts.end_round()), "no more waited than a share"
-    assert len(blocks) == 9
+        receipts.note_done(RELAYS[0], draw(NUMBER))
+    own = {draw(NUMBER) for _ in range(78)}
+    for number in own:
+        receipts.note(RELAYS[1], number)
+    assert not own & listed_numbers(receipts.end_round(RELAYS[0]))
+    assert own <= listed_numbers(receipts.end_round(RELAYS[1]))
+    receipts.note_done(RELAYS[1], b"last")
+    receipts.end_hour()
+    assert not receipts._done, "of an hour that is over nothing waits"
+    assert b"last" not in listed_numbers(receipts.end_round(RELAYS[1]))
 
 
 def test_each_round_has_one_list_at_most_and_three_days_are_kept() -> None:
@@ -481,7 +492,7 @@ def test_each_round_has_one_list_at_most_and_three_days_are_kept() -> None:
 
 def test_a_list_goes_down_sealed_for_one_daemon_and_round() -> None:
     own, other = (Waybill(b"", RELAYS[0], WaybillKey.draw(drawing(seed))) for seed in (1, 2))
-    listed = ReceiptList(drawing(), 1).end_round()
+    listed = ReceiptList(drawing()).end_round(RELAYS[0])
     sealed = own.sealed_list(NOW, listed)
     assert len(sealed) == BLOCK
     assert own.opened_list(NOW, sealed) == listed

@@ -23,7 +23,6 @@ from hushcast_protocol.overlay.letter_errands import GiveErrand, read_errand
 from hushcast_runtime.carriers.takers import Takers
 from hushcast_runtime.change_signal import ChangeSignal
 
-MAX_ERRANDS = 4_096  # messages that wait to be dropped; 12 MB: what is over is lost, and goes anew
 ERRANDS_AT_ONCE = 16  # messages that are being dropped; each takes two circuits
 _READ_AT_ONCE = 256  # letters of a round that one step looks at, some 2 ms
 _CONFIRMED = 2  # origins that have a message when it is listed
@@ -39,12 +38,12 @@ class ErrandDesk:
         self._counters = means.context.counters
         first = self._now + 1
         self._machine = LetterThird(rules, means.relay, means.identity.parcel_key, first)
-        self._receipts = ReceiptList(self._env.randomness, rules.width)
+        self._receipts = ReceiptList(self._env.randomness)
         self._release = LetterRelease(rules)
         self._came: Counter[RelayId] = Counter()  # letters of each second since the last round
         self._errands: RoundRobin[RelayId, tuple[bytes, Message]] = RoundRobin()
         self._more = ChangeSignal()
-        self._parcels = ParcelErrands(rules.width, means, self._receipts.note_done)
+        self._parcels = ParcelErrands(means, self._receipts.note_done)
 
     @property
     def _now(self) -> int:
@@ -83,25 +82,36 @@ class ErrandDesk:
                 now = self._rules.next_of(self._rules.dealt_at, self._env.now())
                 await self._env.sleep_until(self._rules.dealt_at(now))
                 if self._means.covers.is_third(self._means.relay):
-                    nursery.start_soon(self._send_list, await self.end_round(now))
+                    nursery.start_soon(self._means.sends.send, await self.end_round(now))
                 await self.let_go(now)
 
-    async def end_round(self, now: int) -> CoverList:
-        """Hold back what is in the letters of a round, and return the list of it."""
+    async def end_round(self, now: int) -> dict[RelayId, list[CoverList]]:
+        """Hold back what is in the letters of a round, and return the list of it for each second."""
         self._came.clear()
         for count, (second, content) in enumerate(self._machine.end_round(self._env.randomness)):
             if count % _READ_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
-            if content.body is not None and not self._release.hold(
-                HeldBody(second, content.receipt.done, content.body, now)
-            ):
-                self._counters.add("refused_quota")
-            elif content.is_listed:
+            if content.is_listed:
                 self._receipts.note(second, content.receipt.number)
-        return CoverList(now, self._receipts.end_round())
+            if content.body is not None:
+                held = HeldBody(second, content.receipt.done, content.body, now)
+                if not self._release.hold(held, self._env.randomness):
+                    self._counters.add("refused_quota")
+        lists = {}
+        for second in self._means.covers.seconds():
+            await trio.lowlevel.checkpoint()
+            lists[second] = [CoverList(now, self._receipts.end_round(second))]
+        return lists
 
     async def let_go(self, now: int) -> None:
-        """Deal at the end of a round with what is let go then."""
+        """Deal at the end of a round with what is let go then; of the hour before nothing waits any longer.
+
+        What there was no time for is drawn at random from a second's, as they come in random order.
+        """
+        if now == self._rules.released_in(now):
+            self._receipts.end_hour()
+            self._parcels.end_hour()
+            self._errands = RoundRobin()
         for count, one in enumerate(self._release.let_go(now, self._env.randomness)):
             if count % _READ_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
@@ -120,14 +130,8 @@ class ErrandDesk:
         if errand.message.day not in self._means.shards.calendar.open_days(self._env.now()):
             self._counters.add("refused_day")
             return
-        if self._errands.count(second) >= MAX_ERRANDS // self._rules.width:
-            self._counters.add("refused_quota")
-            return
         self._errands.add(second, (done, errand.message))
         self._more.tell()
-
-    async def _send_list(self, listed: CoverList) -> None:
-        await self._means.sends.send({second: [listed] for second in self._means.covers.seconds()})
 
     async def _drop_all(self) -> None:
         while True:

@@ -18,7 +18,6 @@ from hushcast_protocol.overlay.parcels import MAX_PATIENCE
 from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.transports.base import TransportError
 
-MAX_GIVEN_WAITING = 4_096  # parcels that wait to be handed over; 16 MB: what is over is lost, and goes anew
 GIVEN_TO_ONE = 4  # of them to one relay: one that does not answer holds up no others
 _LOOK_AGAIN = 1.0  # seconds until a place is free at a relay, perhaps
 GIVEN_AT_ONCE = 16  # parcels whose answers are awaited; apart from drops, as each may take its patience
@@ -32,22 +31,21 @@ Listed = Callable[[RelayId, bytes], None]
 class ParcelErrands:
     """Those of one third."""
 
-    def __init__(self, seconds: int, means: CoverMeans, listed: Listed) -> None:
-        """`seconds` share the room for those that wait."""
+    def __init__(self, means: CoverMeans, listed: Listed) -> None:
         self._means = means
         self._listed = listed
-        self._share = MAX_GIVEN_WAITING // seconds
         self._waiting: RoundRobin[RelayId, tuple[bytes, GiveErrand]] = RoundRobin()
         self._under_way: Counter[RelayId] = Counter()  # by relay
         self._more = ChangeSignal()
 
     def add(self, second: RelayId, number: bytes, errand: GiveErrand) -> None:
-        """Take the errand of a second's letter; of too many of one it is lost."""
-        if self._waiting.count(second) >= self._share:
-            self._means.context.counters.add("refused_quota")
-            return
+        """Take the errand of a second's letter."""
         self._waiting.add(second, (number, errand))
         self._more.tell()
+
+    def end_hour(self) -> None:
+        """Let those that wait be lost: what an hour has is bounded, and they go anew."""
+        self._waiting = RoundRobin()
 
     async def run(self) -> None:
         """Hand parcels over until cancelled."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
 from typing import ClassVar, NoReturn, Self, TypeVar
 
 from nacl.public import PrivateKey
@@ -27,15 +28,18 @@ def below(randomness: Randomness, bound: int) -> int:
     return int.from_bytes(randomness(size), "big") % bound
 
 
-def sample(randomness: Randomness, items: Collection[T], count: int) -> list[T]:
-    """Draw `count` different items, or all if there are fewer, in random order."""
+def shuffled(randomness: Randomness, items: Iterable[T]) -> Iterator[T]:
+    """Draw all items in random order, one by one: ten thousands at once are a long step."""
     pool = list(items)
-    drawn: list[T] = []
-    while pool and len(drawn) < count:
+    while pool:
         index = below(randomness, len(pool))
         pool[index], pool[-1] = pool[-1], pool[index]
-        drawn.append(pool.pop())
-    return drawn
+        yield pool.pop()
+
+
+def sample(randomness: Randomness, items: Collection[T], count: int) -> list[T]:
+    """Draw `count` different items, or all if there are fewer, in random order."""
+    return list(islice(shuffled(randomness, items), count))
 
 
 class Secret:
