@@ -203,7 +203,12 @@ async def test_parcels_in_letters_wait_at_a_third_in_turn_and_for_an_hour() -> N
         for number in range(20):
             errands.add(b"m" * 32, bytes([number] * 8), GiveErrand(owner.hosts[0].id, b"%d" % number))
         errands.add(owner.chain.second, b"n" * 8, GiveErrand(bytes(32), b"to nobody"))
-        assert {errands._waiting.pop()[0] for _ in range(2)} == {b"m" * 32, owner.chain.second}
+        for host in owner.hosts[1:]:
+            errands.add(b"m" * 32, b"last", GiveErrand(host.id, b"behind twenty for another"))
+        popped = [errands._waiting.pop() for _ in range(4)]
+        assert [second[:1] for second, _ in popped[:2]] == [b"m", owner.chain.second[:1]]
+        named = {errand.relay for second, (_, errand) in popped if second == b"m" * 32}
+        assert named == {host.id for host in owner.hosts}, "each relay has its turn"
         errands.end_hour()
         assert not errands._waiting
         await errands._give(GiveErrand(owner.hosts[0].id, b"no parcel"))

@@ -28,13 +28,34 @@ Listed = Callable[[RelayId, bytes], None]
 """Hears of the second and number of a letter whose parcel was carried out."""
 
 
+class _Turns:
+    """What waits, by second, and of each by relay: many for a few that do not answer hold up few others."""
+
+    def __init__(self) -> None:
+        self._seconds: RoundRobin[RelayId, tuple[bytes, GiveErrand]] = RoundRobin()
+        self._relays: dict[RelayId, RoundRobin[RelayId, tuple[bytes, GiveErrand]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._seconds)
+
+    def add(self, second: RelayId, item: tuple[bytes, GiveErrand]) -> None:
+        """Let an errand and its number wait."""
+        self._seconds.add(second, item)
+        self._relays.setdefault(second, RoundRobin()).add(item[1].relay, item)
+
+    def pop(self) -> tuple[RelayId, tuple[bytes, GiveErrand]]:
+        """Take out the next: of the second whose turn it is, of the relay whose turn it is there."""
+        second, _ = self._seconds.pop()
+        return second, self._relays[second].pop()[1]
+
+
 class ParcelErrands:
     """Those of one third."""
 
     def __init__(self, means: CoverMeans, listed: Listed) -> None:
         self._means = means
         self._listed = listed
-        self._waiting: RoundRobin[RelayId, tuple[bytes, GiveErrand]] = RoundRobin()
+        self._waiting = _Turns()
         self._under_way: Counter[RelayId] = Counter()  # by relay
         self._more = ChangeSignal()
 
@@ -45,7 +66,7 @@ class ParcelErrands:
 
     def end_hour(self) -> None:
         """Let those that wait be lost: what an hour has is bounded, and they go anew."""
-        self._waiting = RoundRobin()
+        self._waiting = _Turns()
 
     async def run(self) -> None:
         """Hand parcels over until cancelled."""
