@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 from cover_world import CoverWorld
 
 from hushcast_overlay.routes.cover.kept_chain import KeptChain
@@ -76,19 +77,31 @@ async def test_in_a_new_quarter_no_tree_tells_a_host_of_a_lane_that_had_one_befo
     day = 24 * network_cover(world.roster).rules.epoch_seconds
     world.now = 3 * QUARTER * day + 1.0
     chain, lanes = await begun(world)
-    assert all(one.is_to_be_told(with_a_tree=True) for one in lanes.lanes), "there is no lane yet"
+    assert all(one.is_to_be_told(1) for one in lanes.lanes), "there is no lane yet"
     lanes.note_told(lanes.lanes[0].name)
     before = lanes.lanes
     world.is_later(QUARTER, 4)
     assert await follows(world, chain, lanes)
     for old, new in zip(before, (await world.lanes()).lanes, strict=True):
         is_known = old.is_told and old.box == new.box
-        assert new.is_to_be_told(with_a_tree=True) is not is_known
-        assert new.is_to_be_told(with_a_tree=False)
+        assert new.is_to_be_told(old.until) is not is_known
+        assert new.is_to_be_told(old.until + 1), "the host has no lane for the box any more"
+        assert new.is_to_be_told(None)
     lanes.note_told(lanes.lanes[0].name)
     world.is_later(QUARTER + 2, 5)
     assert await follows(world, chain, lanes)
-    assert all(one.is_to_be_told(with_a_tree=True) for one in lanes.lanes), "the lanes before are over"
+    now = network_cover(world.roster).rules.round_at(world.now)
+    assert all(one.is_to_be_told(now) for one in lanes.lanes), "the lanes before are over"
+
+
+async def test_lanes_that_an_earlier_version_kept_are_read() -> None:
+    world = CoverWorld()
+    _, lanes = await begun(world)
+    ((key, value),) = await world.store.scan("covered-lanes")  # type: ignore[arg-type]
+    *head, kept = msgspec.msgpack.decode(value)
+    earlier = msgspec.msgpack.encode([*head, [lane[:-1] for lane in kept]])
+    world.store.write_soon(Change("covered-lanes", key, earlier))  # type: ignore[arg-type]
+    assert (await world.lanes()).lanes == lanes.lanes
 
 
 async def test_another_porter_has_bills_that_seconds_take_in_place_of_those_before() -> None:

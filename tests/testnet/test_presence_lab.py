@@ -36,9 +36,9 @@ def test_users_are_there_as_their_kind_is() -> None:
 def test_who_is_always_on_is_hidden_and_who_is_not_if_messages_are_held() -> None:
     always = presence_outcome(PresenceScene(150, LineKind.ALWAYS), 40, 3)
     held = presence_outcome(PresenceScene(150, LineKind.BY_DAY), 20, 3)
-    plain = presence_outcome(PresenceScene(150, LineKind.BY_DAY, HoldRule.NEVER), 40, 3)
+    plain = presence_outcome(PresenceScene(150, LineKind.BY_DAY, HoldRule.NEVER), 40, 5)
     assert always.named_by(40) == held.named_by(20) == 0
-    assert min(always.candidates, held.candidates) > 20 > 8 > plain.candidates
+    assert min(always.candidates, held.candidates) > 20 > 12 > plain.candidates
     assert plain.named_by(40) == 1
 
 

@@ -26,6 +26,7 @@ MAX_LETTER_BODY = CONTENT - _PUBLIC - TAG - _SIZE.size  # bytes of a sealed mess
 # Bytes that a letter is listed by: with fewer more of them are listed. One that is lost is listed by chance
 # in one round of four millions.
 NUMBER = 4
+_NUMBER_BEFORE = 8  # the same in an earlier version
 # Letters, of which one is listed: of one second's daemons, where 2,000 are on lists of 8, 20 numbers a round,
 # and a list takes 1,020. Where all read and publish twelve messages a day, what they send and what is done
 # are 34 more.
@@ -107,6 +108,13 @@ def open_content(key: ParcelKey, bond: bytes, mark: bytes, content: bytes) -> Le
     return LetterFind(receipt, body)
 
 
+def kept_number(kept: bytes) -> bytes:
+    """Return a letter's number from a record, also of an earlier version. Raises `DecodeError`."""
+    if len(kept) not in (NUMBER, _NUMBER_BEFORE):
+        raise DecodeError("a letter's number is of another size")
+    return kept[:NUMBER]
+
+
 def _key(bond: bytes, public: bytes, shared: bytes, mark: bytes) -> bytes:
     return digest(Domain.LETTER_KEY, bond + public, shared, key=mark)
 
@@ -114,5 +122,6 @@ def _key(bond: bytes, public: bytes, shared: bytes, mark: bytes) -> bytes:
 def _receipt(key: bytes, content: bytes) -> LetterReceipt:
     # Of all bytes: who changes some on the way brings no loop back.
     drawn = digest(Domain.LETTER_NUMBER, content, key=key, size=DIGEST)
-    number, loop, done = drawn[:NUMBER], drawn[NUMBER], drawn[NUMBER + 1 :][:NUMBER]
+    # Both begin as they did when they were longer, so who lists or keeps those is understood.
+    number, loop, done = drawn[:NUMBER], drawn[_NUMBER_BEFORE], drawn[_NUMBER_BEFORE + 1 :][:NUMBER]
     return LetterReceipt(number, loop % LOOP_EVERY == 0, done)

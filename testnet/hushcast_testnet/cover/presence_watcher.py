@@ -179,7 +179,7 @@ class _Author:
             if body:
                 self._listed[now + _LISTED].add(body[:NUMBER])
                 done, key = body[NUMBER : 2 * NUMBER], body[2 * NUMBER :]
-                self._release.hold(HeldBody(_SECOND, done, key, now))
+                self._release.hold(HeldBody(_SECOND, done, key, now), self._draw)
         for one in self._release.let_go(now, self._draw):
             self._listed[now + _LISTED].add(one.done)
             if one.body in self._held:

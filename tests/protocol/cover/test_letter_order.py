@@ -80,20 +80,20 @@ def test_who_hears_what_a_third_lets_go_sees_by_no_place_in_which_round_it_came(
     for hour in range(TIMES):
         release, first = LetterRelease(RULES), NOW + hour * RELEASE_ROUNDS
         for due in range(first, first + RELEASE_ROUNDS):
-            release.hold(HeldBody(RELAY, b"", b"", due))
-        gone = release.let_go(first + RELEASE_ROUNDS - 1, draw)
+            release.hold(HeldBody(RELAY, b"", b"", due), draw)
+        gone = list(release.let_go(first + RELEASE_ROUNDS - 1, draw))
         places[[one.round for one in gone].index(first)] += 1
     assert are_alike(places, RELEASE_ROUNDS)
 
 
 def test_a_list_shows_by_no_place_what_is_a_number_of_a_letter_and_has_each_once() -> None:
-    receipts, draw, thirds = ReceiptList(drawing(), RULES.width), drawing(2), Counter[int]()
+    receipts, draw, thirds = ReceiptList(drawing()), drawing(2), Counter[int]()
     before = list[bytes]()
     for _ in range(TIMES // 10):
         numbers = [draw(NUMBER) for _ in range(10)]
         for number in numbers:
             receipts.note(RELAY, number)
-        listed = receipts.end_round()
+        listed = receipts.end_round(RELAY)
         found = [listed[begin : begin + NUMBER] for begin in range(0, len(listed), NUMBER)]
         assert len({*found, *before}) == LISTED_A_ROUND + len(before), "no number is listed twice"
         thirds.update(found.index(number) * 3 // LISTED_A_ROUND for number in numbers)

@@ -11,13 +11,13 @@ import trio
 from hushcast_overlay.routes.cover.covered_errand import CoveredErrand
 from hushcast_overlay.routes.cover.presence_records import PresenceRecords
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.errors import DecodeError, Refusal
+from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Counter, encode
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.parts import parts_of
 from hushcast_protocol.cover.cover_rules import CoverRules
-from hushcast_protocol.cover.letter_contents import NUMBER
+from hushcast_protocol.cover.letter_contents import kept_number
 from hushcast_protocol.cover.letter_rounds import (
     MAX_UNDER_COVER,
     CoveredMessage,
@@ -100,11 +100,10 @@ class CoveredMessages:
 
     def _take(self, key: bytes, value: bytes) -> None:
         one = _decode(value)
-        if len(one.number) not in (0, NUMBER):
-            raise DecodeError("a letter's number is of another size")
+        number = kept_number(one.number) if one.number else None
         last_due = None if one.last_due < 0 else one.last_due
         self._restored[key if len(key) == _ID + 1 else sized(key, _ID)] = CoveredMessage(
-            key, one.is_held, one.until, last_due, one.number or None, one.waits_until
+            key, one.is_held, one.until, last_due, number, one.waits_until
         )
 
     def check_fits(self, message: Message) -> None:

@@ -74,11 +74,9 @@ class CoveredReader:
 
         def end(is_done: bool) -> None:
             self._telling.discard(lane.name)
-            if is_done:
-                self._lanes.note_told(lane.name)
 
         try:
-            self._messages.send(self._letters.hold(lane, end), True)
+            self._messages.send(self._letters.hold(lane, end, self._lanes.note_told), True)
         except Refusal:
             return  # too many letters wait: it is tried in the next round
         self._telling.add(lane.name)

@@ -261,11 +261,9 @@ class CoveredRoutes:
             held.under_way.pop(errand.key, None)
             if is_done:
                 planned.is_held = True
-                if lane.is_to_be_told(with_a_tree=True):
-                    self._lanes.note_told(lane.name)
             held.route.stirred.set()
 
-        errand = self._letters.hold(lane, end, asked.day, asked.lease, asked.elements)
+        errand = self._letters.hold(lane, end, self._lanes.note_told, asked.day, asked.lease, asked.elements)
         self._messages.send(errand, False, asked.day, _topic(held))
         held.under_way[errand.key] = asked.day
 

@@ -12,7 +12,7 @@ from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, encode
 from hushcast_protocol.cover.cover_chain import CoverChain, CoverLoss
 from hushcast_protocol.cover.cover_rules import RECEIPT_ROUNDS, CoverRules
-from hushcast_protocol.cover.letter_contents import NUMBER
+from hushcast_protocol.cover.letter_contents import kept_number
 from hushcast_protocol.cover.letters import LetterRelays
 from hushcast_protocol.cover.loss_judge import LossRecord
 from hushcast_protocol.cover.network_cover import NetworkCover
@@ -59,7 +59,7 @@ class _StoredLosses(msgspec.Struct, frozen=True, array_like=True):
         return "_StoredLosses(...)"
 
     def record(self) -> LossRecord:
-        under_way = {sized(number, NUMBER): due for number, due in self.under_way}
+        under_way = {kept_number(number): due for number, due in self.under_way}
         rounds = {due: (came, lost) for due, came, lost in self.rounds}
         numbers = self.lost, self.outage, self.forgiven
         return LossRecord(self.score, self.is_alarmed, *numbers, self.long, under_way, rounds)

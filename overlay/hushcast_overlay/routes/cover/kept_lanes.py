@@ -60,7 +60,7 @@ class _StoredLane(msgspec.Struct, frozen=True, array_like=True):
     is_told: bool
     heard: Counter
     longer: Counter
-    is_known: bool
+    known_until: Counter = 0
 
     def __repr__(self) -> str:
         """Show nothing of it."""
@@ -96,16 +96,16 @@ class Lane:
     """The last round of which a block was opened; 0: none was."""
     longer: int = 0
     """Rounds for which the bill holds longer: one for each porter that was left."""
-    is_known: bool = False
-    """Whether the host has one of before for the box, that holds until a held letter has told of this one."""
+    known_until: int = 0
+    """The last round for which the host has one of before for the box; 0: it has none."""
 
-    def is_to_be_told(self, with_a_tree: bool) -> bool:
-        """Tell whether a letter to the host is to bring the errand.
+    def is_to_be_told(self, due: int | None) -> bool:
+        """Tell whether a letter to the host is to bring the errand; `due` is the round of a tree's.
 
-        One that tells what of a tree leads to the box goes at once. If it brought that, lanes in use would
+        That one goes at once. If it brought the errand while the lane before is there, lanes in use would
         begin before all others in each quarter, and their seconds would know them.
         """
-        return not self.is_told and not (with_a_tree and self.is_known)
+        return not self.is_told and (due is None or due > self.known_until)
 
     @property
     def errand(self) -> LaneErrand:
@@ -159,7 +159,7 @@ class KeptLanes:
                 lane.is_told,
                 lane.heard,
                 lane.longer,
-                lane.is_known,
+                lane.known_until,
             )
             for lane in one.lanes
         ]
@@ -233,9 +233,8 @@ class KeptLanes:
         keys, name = LaneKeys.drawn(draw), draw(LANE_NAME)
         errand = LaneErrand(second, name, keys.host, until)
         bill = LaneBill.drawn(rules, roster.relays[second], errand, keys.second, host.relay, draw)
-        ends = rules.round_at(self._env.now()) + self._day + rules.receipt_rounds
-        is_known = before is not None and is_same_host and before.is_told and before.until > ends
-        return Lane(box, host, second, name, keys, bill.sealed, until, is_known=is_known)
+        known_until = before.until if before is not None and is_same_host and before.is_told else 0
+        return Lane(box, host, second, name, keys, bill.sealed, until, known_until=known_until)
 
     def _billed_anew(self, cover: NetworkCover, roster: Roster, lane: Lane) -> Lane:
         """Return a lane with a bill for another porter: the second takes it, as it holds for longer.
@@ -308,7 +307,7 @@ class KeptLanes:
                 lane.is_told,
                 lane.heard,
                 lane.longer,
-                lane.is_known,
+                lane.known_until,
             )
             for lane in self.lanes
         ]

@@ -55,22 +55,35 @@ class ParcelLetters:
         self,
         lane: Lane,
         end: Callable[[bool], None],
+        told: Callable[[bytes], None],
         day: int = 0,
         lease: bytes = bytes(16),
         elements: tuple[bytes, ...] = (),
     ) -> CoveredErrand:
-        """Return the errand that tells a host what leads to a box on a day, and of its lane if need be."""
+        """Return the errand that tells a host what leads to a box on a day, and of its lane if need be.
+
+        `told` hears the lane's name once the host was told of it by this.
+        """
         relay = lane.host.relay
         parcel = LetterParcel(Tree({relay: None}), frozenset([relay]))
+        brings_all = True  # so far; it is not known which of several letters came
 
         async def body(due: int) -> bytes:
+            nonlocal brings_all
             errand, network = None, self._rules.network
-            if lane.is_to_be_told(with_a_tree=bool(elements)):
+            is_to_be_told = lane.is_to_be_told(due if elements else None)
+            brings_all = brings_all and is_to_be_told
+            if is_to_be_told:
                 errand = lane.errand.sealed(self._rules, self._relay(relay), self._env.randomness)
             asked = lane_hold(lane.box, network, relay, errand, day, lease, elements)
             return await self._body(parcel, {relay: asked}, due)
 
-        return CoveredErrand(self._env.randomness(_KEY), body, end)
+        def over(is_done: bool) -> None:
+            if is_done and brings_all:
+                told(lane.name)
+            end(is_done)
+
+        return CoveredErrand(self._env.randomness(_KEY), body, over)
 
     def check_whole(self, day: int) -> None:
         """Raise `Refusal` where a day is cut into shards: relays would have to be asked who is in one."""
