@@ -156,7 +156,8 @@ def summary(traces: Traces, paired: DataFrame | None = None, loaded: DataFrame |
         "excess": _share(F.col("arrivals") - F.col("kept"), F.col("arrivals")),
         "to_ideal": _share(F.col("transmissions"), F.col("ideal")),
     }
-    return counted.withColumns(figures).select(*(F.col(f.name).cast(f.dataType) for f in SUMMARY.fields))
+    columns = [f"cast({each.name} as {each.dataType.simpleString()}) {each.name}" for each in SUMMARY]
+    return counted.withColumns(figures).selectExpr(*columns)
 
 
 def _of(table: DataFrame, kind: str) -> DataFrame:

@@ -2,11 +2,13 @@
 
 Of h candidates those without a row share the rest of the probability equally (`posteriors`), and candidates
 with one probability stand in any order: measures of rank are means over these orders.
+
+Columns are written in SQL: each of them is one call of Java, where one put together here is a dozen.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from hushcast_analytics.checkpoints import kept
@@ -44,121 +46,104 @@ def measured(posterior: DataFrame, targets: DataFrame, trials: DataFrame) -> Dat
     | `anonymity_set` | candidates that the posterior does not tell from the target, itself included |
     """
     # What is left for those unnamed is of the exact ones: many roundings add up to another digit.
-    named = posterior.withColumn("exact", F.col("probability")).withColumn(
-        "probability", F.round("probability", DIGITS)
-    )
+    rounded = f"round(probability, {DIGITS}) probability"
+    named = posterior.selectExpr(*KEYS, "candidate", "probability exact", rounded)
     shapes = kept(_shapes(named, trials.join(targets, KEYS, "left_semi")))
     return _of_shape(named, shapes).join(_of_targets(named, targets, shapes), KEYS)
 
 
 def _shapes(named: DataFrame, trials: DataFrame) -> DataFrame:
     """Add: `unnamed` candidates, who have the probability `rest` each, and the `top` probability."""
-    sums = named.groupBy(*KEYS).agg(
-        F.count("*").alias("k"), F.sum("exact").alias("mass"), F.max("probability").alias("most")
+    sums = _summed(named.groupBy(*KEYS), "count(*) k", "sum(exact) mass", "max(probability) most")
+    common = (*KEYS, "candidates", "bound")
+    left = trials.join(sums, KEYS, "left").selectExpr(
+        *common,
+        "candidates - nvl(k, 0) unnamed",
+        "greatest(0D, 1 - nvl(mass, 0D)) left",
+        "nvl(most, 0D) most",
     )
-    unnamed = F.col("candidates") - F.col("k")
-    left = F.greatest(F.lit(0.0), 1 - F.col("mass"))
-    return (
-        trials.join(sums, KEYS, "left")
-        .fillna({"k": 0, "mass": 0.0, "most": 0.0})
-        .withColumn("unnamed", unnamed)
-        .withColumn("rest", F.when(unnamed > 0, F.round(left / unnamed, DIGITS)).otherwise(0.0))
-        .withColumn("top", F.greatest("most", "rest"))
-        .drop("k", "mass", "most")
-    )
+    rest = f"if(unnamed > 0, round(left / unnamed, {DIGITS}), 0D)"
+    return left.selectExpr(*common, "unnamed", f"{rest} rest", f"greatest(most, {rest}) top")
 
 
 def _of_shape(named: DataFrame, shapes: DataFrame) -> DataFrame:
     """Measures of the posterior alone."""
-    best_first = Window.partitionBy(*KEYS).orderBy(F.col("probability").desc(), "candidate")
-    p, rest, unnamed, h = (F.col(name) for name in ("probability", "rest", "unnamed", "candidates"))
-    behind = p < rest  # stands after all the unnamed
-    sums = (
-        named.withColumn("place", F.row_number().over(best_first))
-        .join(shapes, KEYS)
-        .withColumn("guesses", p * (F.col("place") + F.when(behind, unnamed).otherwise(0)))
-        .groupBy(*KEYS)
-        .agg(
-            F.sum(_surprise(p)).alias("bits"),
-            F.sum("guesses").alias("guesses"),
-            F.count_if(~behind).alias("before"),
-            F.count_if(p == F.col("top")).alias("tops"),
-        )
+    best_first = f"partition by {', '.join(KEYS)} order by probability desc, candidate"
+    placed = named.selectExpr(*KEYS, "probability p", f"row_number() over ({best_first}) place")
+    sums = _summed(
+        placed.join(shapes, KEYS).groupBy(*KEYS),
+        f"sum({_surprise('p')}) bits",
+        "sum(p * (place + if(p < rest, unnamed, 0))) guesses",
+        "count_if(p >= rest) before",  # others stand after all the unnamed
+        "count_if(p = top) tops",
     )
-    of_rest = unnamed * rest * (F.col("before") + (unnamed + 1) / 2)
-    tops = F.col("tops") + F.when(rest == F.col("top"), unnamed).otherwise(0)
-    return (
-        shapes.join(sums, KEYS, "left")
-        .fillna({"bits": 0.0, "guesses": 0.0, "before": 0, "tops": 0})
-        .withColumn("entropy_bits", F.col("bits") + unnamed * _surprise(rest))
-        .withColumn("degree", F.when(h > 1, F.col("entropy_bits") / F.log2(h)).otherwise(1.0))
-        .withColumn("effective_set", F.pow(F.lit(2.0), "entropy_bits"))
-        .withColumn("min_entropy_bits", -F.log2("top"))
-        .withColumn("guessing_entropy", F.col("guesses") + of_rest)
-        .withColumn("named", (tops == 1).cast("int"))
-        .drop("bits", "guesses", "before", "tops", "unnamed", "rest", "top")
+    whole = shapes.join(sums, KEYS, "left").selectExpr(
+        *(*KEYS, "candidates", "bound", "top"),
+        f"nvl(bits, 0D) + unnamed * {_surprise('rest')} entropy_bits",
+        "nvl(guesses, 0D) + unnamed * rest * (nvl(before, 0) + (unnamed + 1) / 2) guessing_entropy",
+        "nvl(tops, 0) + if(rest = top, unnamed, 0) tops",
+    )
+    return whole.selectExpr(
+        *(*KEYS, "candidates", "bound", "entropy_bits"),
+        "if(candidates > 1, entropy_bits / log2(candidates), 1D) degree",
+        "pow(2D, entropy_bits) effective_set",
+        "-log2(top) min_entropy_bits",
+        "guessing_entropy",
+        "int(tops = 1) named",
     )
 
 
 def _of_targets(named: DataFrame, targets: DataFrame, shapes: DataFrame) -> DataFrame:
     """Measures of where the targets stand."""
-    own = named.select(*KEYS, F.col("candidate").alias("target"), F.col("probability").alias("own"))
-    rest, unnamed = F.col("rest"), F.col("unnamed")
+    of_target = (*KEYS, "target")
     standing = (
         targets.join(shapes, KEYS)
-        .join(own, [*KEYS, "target"], "left")
-        .withColumn("own", F.coalesce("own", "rest"))
+        .join(named.selectExpr(*KEYS, "candidate target", "probability own"), [*of_target], "left")
+        .selectExpr(*of_target, "nvl(own, rest) own", "rest", "unnamed")
         .join(named.select(*KEYS, "probability"), KEYS, "left")
-        .groupBy(*KEYS, "target", "own", "rest", "unnamed")
-        .agg(
-            F.count_if(F.col("probability") > F.col("own")).alias("above"),
-            F.count_if(F.col("probability") == F.col("own")).alias("equal"),
-        )
-        .withColumn("above", F.col("above") + F.when(rest > F.col("own"), unnamed).otherwise(0))
-        .withColumn("equal", F.col("equal") + F.when(rest == F.col("own"), unnamed).otherwise(0))
+        .groupBy(*of_target, "own", "rest", "unnamed")
     )
-    gains = _gains(shapes)
-    above = gains.select(
-        F.col("place").alias("above"), F.col("inverse").alias("i0"), F.col("gain").alias("g0")
+    beside = _summed(standing, "count_if(probability > own) above", "count_if(probability = own) equal")
+    places = beside.selectExpr(
+        *KEYS, "own", "above + if(rest > own, unnamed, 0) above", "equal + if(rest = own, unnamed, 0) equal"
     )
-    below = gains.select(
-        F.col("place").alias("below"), F.col("inverse").alias("i1"), F.col("gain").alias("g1")
-    )
-    ideal = gains.select(F.col("place").alias("targets"), F.col("gain").alias("ideal"))
-    equal = F.col("equal")
-    return (
-        standing.withColumn("below", F.col("above") + equal)
-        .join(F.broadcast(above), "above")
-        .join(F.broadcast(below), "below")
+    gains = kept(_gains(shapes))
+    ranked = (
+        places.selectExpr("*", "above + equal below")
+        .join(F.broadcast(gains.toDF("above", "i0", "g0")), "above")
+        .join(F.broadcast(gains.toDF("below", "i1", "g1")), "below")
         .groupBy(*KEYS)
-        .agg(
-            F.count("*").alias("targets"),
-            F.sum(F.when(F.col("above") == 0, 1 / equal).otherwise(0.0)).alias("hit"),
-            F.sum("own").alias("belief"),
-            F.max(((F.col("above") == 0) & (equal == 1)).cast("int")).alias("right"),
-            F.avg((F.col("i1") - F.col("i0")) / equal).alias("inverse_rank"),
-            F.sum((F.col("g1") - F.col("g0")) / equal).alias("gained"),
-            F.min(equal).alias("anonymity_set"),
-        )
-        .join(F.broadcast(ideal), "targets")
-        .withColumn("ndcg", F.col("gained") / F.col("ideal"))
-        .drop("gained", "ideal", "targets")
+    )
+    found = _summed(
+        ranked,
+        "count(*) targets",
+        "sum(if(above = 0, 1 / equal, 0D)) hit",
+        "sum(own) belief",
+        "max(int(above = 0 and equal = 1)) right",
+        "avg((i1 - i0) / equal) inverse_rank",
+        "min(equal) anonymity_set",
+        "sum((g1 - g0) / equal) gained",
+    )
+    ideal = gains.selectExpr("place targets", "gain ideal")
+    return found.join(F.broadcast(ideal), "targets").selectExpr(
+        *(*KEYS, "hit", "belief", "right", "inverse_rank", "anonymity_set"), "gained / ideal ndcg"
     )
 
 
 def _gains(shapes: DataFrame) -> DataFrame:
-    """Return, for each place from 0 to the number of candidates, Σ 1/i and Σ 1/log2(1 + i) up to it."""
-    most = shapes.agg(F.max("candidates")).first()
-    ends = 1 + int((most and most[0]) or 0)
-    places = shapes.sparkSession.range(0, ends, 1, 1).withColumnRenamed("id", "place")
-    so_far = Window.orderBy("place").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    place = F.col("place")
-    return places.select(
+    """Return, for each `place` from 0 to the number of candidates, Σ 1/i and Σ 1/log2(1 + i) up to it."""
+    places = shapes.selectExpr("max(candidates) most").selectExpr("explode(sequence(0L, most)) place")
+    so_far = "over (order by place rows between unbounded preceding and current row)"
+    return places.selectExpr(
         "place",
-        F.sum(F.when(place > 0, 1 / place).otherwise(0.0)).over(so_far).alias("inverse"),
-        F.sum(F.when(place > 0, 1 / F.log2(1 + place)).otherwise(0.0)).over(so_far).alias("gain"),
+        f"sum(if(place > 0, 1 / place, 0D)) {so_far} inverse",
+        f"sum(if(place > 0, 1 / log2(1 + place), 0D)) {so_far} gain",
     )
 
 
-def _surprise(p: Column) -> Column:
-    return F.when(p > 0, -p * F.log2(p)).otherwise(0.0)
+def _summed(groups: GroupedData, *columns: str) -> DataFrame:
+    return groups.agg(*map(F.expr, columns))
+
+
+def _surprise(p: str) -> str:
+    return f"if({p} > 0, -{p} * log2({p}), 0D)"

@@ -6,7 +6,7 @@ row, and 100,000 candidates cost nothing.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
@@ -32,8 +32,7 @@ def shared_by(votes: DataFrame, view: AdversaryView) -> DataFrame:
     valid = votes.where("votes > 0").join(
         view.candidates.select("run", "candidate"), ["run", "candidate"], "left_semi"
     )
-    whole = F.sum("votes").over(Window.partitionBy("run", "trial"))
-    return posterior(valid.withColumn("probability", F.col("votes") / whole))
+    return posterior(valid, "votes / sum(votes) over (partition by run, trial)")
 
 
 def weighed_by(evidence: DataFrame, view: AdversaryView) -> DataFrame:
@@ -43,27 +42,30 @@ def weighed_by(evidence: DataFrame, view: AdversaryView) -> DataFrame:
     `ratio` is the natural logarithm of how much likelier the evidence is if the candidate is the one asked
     for; several rows of a candidate add up, a candidate without one has 0.
     """
-    sizes = view.candidates.groupBy("run").agg(F.count("*").alias("candidates"))
+    sizes = view.candidates.groupBy("run").agg(F.expr("count(*) candidates"))
     summed = (
         little_in_one(evidence)
         .groupBy("run", "trial", "candidate")
-        .agg(F.sum("ratio").alias("ratio"))
+        .agg(F.expr("sum(ratio) ratio"))
         .join(view.candidates.select("run", "candidate"), ["run", "candidate"], "left_semi")
         .join(F.broadcast(sizes), "run")
     )
-    trial = Window.partitionBy("run", "trial")
+    trial = "over (partition by run, trial)"
     # Relative to the largest exponent, so that nothing overflows; those without a row have exponent 0.
-    top = F.greatest(F.max("ratio").over(trial), F.lit(0.0))
-    lifted = summed.withColumn("top", top).withColumn("weight", F.exp(F.col("ratio") - F.col("top")))
-    rest = (F.col("candidates") - F.count("*").over(trial)) * F.exp(-F.col("top"))
-    return posterior(lifted.withColumn("probability", F.col("weight") / (F.sum("weight").over(trial) + rest)))
+    lifted = summed.selectExpr("*", f"greatest(max(ratio) {trial}, 0D) top")
+    weighed = lifted.selectExpr("*", "exp(ratio - top) weight")
+    rest = f"(candidates - count(*) {trial}) * exp(-top)"
+    return posterior(weighed, f"weight / (sum(weight) {trial} + {rest})")
 
 
 def nothing(view: AdversaryView) -> DataFrame:
     """Return the posterior of who saw nothing of what an attack goes by: no row, and no work to find none."""
-    return view.observations.sparkSession.createDataFrame([], POSTERIOR)
+    return posterior(view.candidates.selectExpr("run", "candidate trial", "candidate").where("false"), "0D")
 
 
-def posterior(rows: DataFrame) -> DataFrame:
-    """Return the columns of `POSTERIOR` of a table that has these."""
-    return rows.select([F.col(field.name).cast(field.dataType) for field in POSTERIOR])
+def posterior(rows: DataFrame, probability: str = "probability") -> DataFrame:
+    """Return the columns of `POSTERIOR` of a table that has these; `probability` is an expression in SQL."""
+    return rows.selectExpr(
+        *(f"string({name}) {name}" for name in ("run", "trial", "candidate")),
+        f"double({probability}) probability",
+    )

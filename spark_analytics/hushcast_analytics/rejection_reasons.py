@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, MapType, StructField
+from pyspark.sql.types import ArrayType, BooleanType, DataType, DoubleType, LongType, MapType, StructField
 
 from hushcast_protocol.base.trace import SCHEMA, TraceLine
 from hushcast_protocol.overlay.tree import Tree
@@ -27,47 +25,43 @@ def reason(record: type[TraceLine], fields: Sequence[StructField]) -> Column:
 
     `fields` are those of the record, and columns beside it, with `schema` and `CORRUPT`.
     """
-    line, version = F.col("value"), F.col("schema")
     # Spark's parser stops after the first object of a line: anything that follows would be lost silently.
-    runs_on = ~line.endswith("}") | (F.locate('{"schema":', line, 2) > 0)
-    found = F.when(F.trim(line) == "", "an empty line")
-    found = found.when(F.col(CORRUPT).isNotNull(), "not one record in JSON")
-    found = found.when(runs_on, "not one record in JSON")
-    found = found.when(version.isNull(), "no schema version")
-    other = F.concat(F.lit("schema version "), version.cast("string"), F.lit(f" instead of {SCHEMA}"))
-    found = found.when(version != SCHEMA, other)
-    for field in fields:
-        if not field.nullable:
-            found = found.when(F.col(field.name).isNull(), f"no {field.name}")
+    runs_on = """not endswith(value, '}') or locate('{"schema":', value, 2) > 0"""
     known = typing.get_args(typing.get_type_hints(record)["kind"])
-    found = found.when(~F.col("kind").isin(*known), "an unknown kind")
-    for words, condition in _impossible(fields):
-        found = found.when(condition, words)
-    return found
+    kinds = ", ".join(f"'{kind}'" for kind in known)
+    found = {
+        "trim(value) = ''": "'an empty line'",
+        f"{CORRUPT} is not null or {runs_on}": "'not one record in JSON'",
+        "schema is null": "'no schema version'",
+        f"schema != {SCHEMA}": f"concat('schema version ', schema, ' instead of {SCHEMA}')",
+        **{f"{each.name} is null": f"'no {each.name}'" for each in fields if not each.nullable},
+        f"kind not in ({kinds})": "'an unknown kind'",
+        **_impossible(fields),
+    }
+    cases = " ".join(f"when {condition} then {words}" for condition, words in found.items())
+    trees = [F.when(~_is_tree(tree), "a tree that is none") for tree in _of(fields, MapType)]
+    return F.coalesce(F.expr(f"case {cases} end"), *trees)
 
 
-def _impossible(fields: Sequence[StructField]) -> list[tuple[str, Column]]:
+def _impossible(fields: Sequence[StructField]) -> dict[str, str]:
     """Return what no daemon writes and JSON can say, each with its words."""
-
-    def of(kind: type) -> list[Column]:
-        return [F.col(field.name) for field in fields if isinstance(field.dataType, kind)]
-
-    numbers = of(LongType)
-    found = [
-        ("a number out of range", (F.greatest(*numbers) > MOST) | (F.least(*numbers) < 0)),
-        # A number with a large exponent is read as infinite.
-        ("a time out of range", reduce(or_, (F.abs(each) > MOST for each in of(DoubleType)))),
-        ("a list with a gap", reduce(or_, (_has_gap(each) for each in of(ArrayType)))),
-    ]
-    return [*found, *(("a tree that is none", ~_is_tree(each)) for each in of(MapType))]
+    numbers = ", ".join(_of(fields, LongType))
+    # A number with a large exponent is read as infinite.
+    times = (f"abs({time}) > {MOST}" for time in _of(fields, DoubleType))
+    gaps = (f"exists({values}, each -> each is null)" for values in _of(fields, ArrayType))
+    return {
+        f"greatest({numbers}) > {MOST} or least({numbers}) < 0": "'a number out of range'",
+        " or ".join(times): "'a time out of range'",
+        " or ".join(gaps): "'a list with a gap'",
+    }
 
 
-def _has_gap(values: Column) -> Column:
-    return F.coalesce(F.exists(values, lambda each: each.isNull()), F.lit(False))
+def _of(fields: Sequence[StructField], kind: type[DataType]) -> list[str]:
+    return [field.name for field in fields if isinstance(field.dataType, kind)]
 
 
 def _whole(tree: dict[Any, Any] | None) -> bool:
     return tree is None or Tree(tree).is_whole
 
 
-_is_tree = F.udf(_whole, BooleanType(), useArrow=True)
+_is_tree = F.udf(_whole, BooleanType(), useArrow=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from hushcast_protocol.base.intervals import Z, wilson
@@ -35,14 +36,9 @@ def runs_of(trials: DataFrame) -> DataFrame:
 
     Sums over the run's `n` trials, and the smallest `anonymity_set`.
     """
-    return trials.groupBy(*BY, "run").agg(
-        F.count("*").alias("n"),
-        F.sum("hit").alias("hits"),
-        F.sum("belief").alias("beliefs"),
-        F.sum(F.col("belief") * F.col("belief")).alias("squares"),
-        *(F.sum(name).alias(name) for name in (*MEANS, "named", "right")),
-        F.min("anonymity_set").alias("anonymity_set"),
-    )
+    sums = {"hit": "hits", "belief": "beliefs", "belief * belief": "squares"}
+    sums |= {name: name for name in (*MEANS, "named", "right")}
+    return _summed(trials.groupBy(*BY, "run"), "n", sums)
 
 
 def pooled(runs: DataFrame) -> list[dict[str, Any]]:
@@ -55,24 +51,22 @@ def pooled(runs: DataFrame) -> list[dict[str, Any]]:
     of all trials, and `belief` the mean posterior probability of the true one, with `belief_low` and
     `belief_high`.
     """
-    n, hits, beliefs = F.col("n"), F.col("hits"), F.col("beliefs")
-    sums = runs.groupBy(*BY).agg(
-        F.count("*").alias("runs"),
-        *(F.sum(name).alias(name) for name in ("n", "hits", "beliefs", "squares", *MEANS, "named", "right")),
-        F.min("anonymity_set").alias("anonymity_set"),
-        # Σ(x − n·m)² over runs, for any mean m, from sums of products.
-        *(
-            F.sum(product).alias(name)
-            for name, product in {
-                "nn": n * n,
-                "hh": hits * hits,
-                "hn": hits * n,
-                "bb": beliefs * beliefs,
-                "bn": beliefs * n,
-            }.items()
-        ),
-    )
-    return [_figures(row.asDict()) for row in sums.orderBy(*BY).collect()]
+    sums = {name: name for name in ("n", "hits", "beliefs", "squares", *MEANS, "named", "right")}
+    # Σ(x − n·m)² over runs, for any mean m, from sums of products.
+    sums |= {
+        "n * n": "nn",
+        "hits * hits": "hh",
+        "hits * n": "hn",
+        "beliefs * beliefs": "bb",
+        "beliefs * n": "bn",
+    }
+    found = _summed(runs.groupBy(*BY), "runs", sums)
+    return [_figures(row.asDict()) for row in found.orderBy(*BY).collect()]
+
+
+def _summed(groups: GroupedData, count: str, sums: Mapping[str, str]) -> DataFrame:
+    columns = [f"count(*) {count}", *(f"sum({of}) {name}" for of, name in sums.items())]
+    return groups.agg(*map(F.expr, (*columns, "min(anonymity_set) anonymity_set")))
 
 
 def _figures(row: dict[str, Any]) -> dict[str, Any]:
