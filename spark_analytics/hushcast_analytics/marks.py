@@ -28,5 +28,5 @@ def _mark(trunk: str, relay: str) -> str | None:
         return None
 
 
-marks = F.udf(_mark, StringType(), useArrow=True)
+marks = F.udf(_mark, StringType(), useArrow=False)
 """The column of marks for a column of trunks and one of relays, all in hexadecimal; null for what is not."""

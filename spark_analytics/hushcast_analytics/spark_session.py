@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from py4j.java_gateway import JavaClass, JavaMember
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -81,8 +82,10 @@ ALONE = {
 _LITTLE_JAVA = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # the second compiler would never earn its time back
 )
-_FUNCTIONS = "org.apache.spark.sql.functions"
-_CLASSES = ("functions", "PythonUtils", _FUNCTIONS, "org.apache.spark.sql.classic.SparkSession")
+_CLASSES = (
+    *("functions", "PythonUtils", "PythonSQLUtils", "org.apache.spark.sql.functions"),
+    *("org.apache.spark.sql.expressions.Window", "org.apache.spark.sql.classic.SparkSession"),
+)
 
 
 def open_session(
@@ -196,17 +199,25 @@ def _library_folder() -> str | None:
     return None
 
 
+class _KeptClass(JavaClass):
+    """A class of Java whose methods are looked up once."""
+
+    def __getattr__(self, name: str) -> Any:
+        member = super().__getattr__(name)
+        if isinstance(member, JavaMember):
+            setattr(self, name, member)
+        return member
+
+
 def _look_up_once(session: SparkSession) -> None:
-    """Keep the classes of Java that columns are made by.
+    """Keep the classes of Java that columns are made by, and their methods.
 
     Java would search all of Spark's archives for them for each column: a twentieth of small analyses.
     """
     java: Any = session.sparkContext._jvm
     for name in _CLASSES:
-        setattr(java, name, getattr(java, name))
-    for functions in (java.functions, getattr(java, _FUNCTIONS)):
-        for name in ("col", "lit"):
-            setattr(functions, name, getattr(functions, name))
+        found = getattr(java, name)
+        setattr(java, name, _KeptClass(found._fqn, found._gateway_client))
 
 
 def wait_for_workers(

@@ -62,7 +62,7 @@ def read_lines(spark: SparkSession, directory: str) -> Traces:
 
 def keep(spark: SparkSession, source: str, directory: str) -> None:
     """Write what `read_lines` finds into `directory` as Parquet, replacing the runs and epochs found."""
-    rejected = spark.createDataFrame([], REJECTED)
+    rejected = spark.range(0).select(*(F.lit(None).cast(each.dataType).alias(each.name) for each in REJECTED))
     for kind in _KINDS:
         lines, found = _judged(spark, source, kind), Counts()
         counted = lines.observe(found, F.count("reason").alias("rejected"))
