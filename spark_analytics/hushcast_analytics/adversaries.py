@@ -134,7 +134,8 @@ class AdversaryView:
     | `planned` | (run, topic, relay, next): links of trees of its own subscriptions; None if there are none |
 
     `relays`, `depth` and `shards` are public facts of the network: how many relays a tree spans, its levels,
-    and how many shards of so many relays there are.
+    and how many shards of so many relays there are. `kinds` are those of its observations, None where nobody
+    looked.
     """
 
     observations: DataFrame
@@ -148,6 +149,11 @@ class AdversaryView:
     shards: int = 1
     planned: DataFrame | None = None
     evidence: SharedEvidence = field(default_factory=SharedEvidence, compare=False)
+    kinds: frozenset[str] | None = None
+
+    def saw(self, kind: str) -> bool:
+        """Tell whether there may be an observation of a kind."""
+        return self.kinds is None or kind in self.kinds
 
     def once(self, name: str, find: Callable[[], DataFrame]) -> DataFrame:
         """Return what `find` does, computed at the first call: evidence that several attacks go by."""

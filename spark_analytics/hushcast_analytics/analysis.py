@@ -177,7 +177,8 @@ def _analysed(
     # The longest first, or it would go on alone in the end.
     lanes.sort(key=lambda lane: -sum(step.cost for step in lane))
     lanes = [[_inheriting(spark, step) for step in lane] for lane in lanes]
-    go_through(lanes, progress, at_once=AT_ONCE, live=live, interrupt=spark.stop)
+    last = [_inheriting(spark, each.last()) for each in watched]
+    go_through(lanes, progress, last=last, at_once=AT_ONCE, live=live, interrupt=spark.stop)
     for each in watched:
         each.add_to(findings)
     findings.central = central.rows if central else []
@@ -186,7 +187,7 @@ def _analysed(
     out.mkdir(parents=True, exist_ok=True)
     if findings.attacks:
         with _shown(spark, "writing", progress, live):
-            _keep(spark, out, profiles, findings)
+            _keep(spark, out, watched, findings)
     return findings
 
 
@@ -196,11 +197,13 @@ def _inheriting(spark: SparkSession, step: WorkStep) -> WorkStep:
 
 
 def _keep(spark: SparkSession, out: Path, profiles: list[ProfileRuns], findings: Findings) -> None:
-    trials = reduce(DataFrame.unionByName, [table for each in profiles for table in each.tables()])
+    trials = reduce(DataFrame.unionByName, [each.trials() for each in profiles])
     trials.write.mode("overwrite").partitionBy("profile", "attack").parquet(str(out / "trials"))
     names = (*SUMMARY_KEYS, *_MORE)
-    rows = [{name: row[name] for name in names} for row in findings.attacks]
-    spark.createDataFrame(rows, ATTACK_ROWS).write.mode("overwrite").parquet(str(out / "attacks"))
+    rows = json.dumps([{name: row[name] for name in names} for row in findings.attacks])
+    # Java reads what Python would load pandas for, to hand it over.
+    table = spark.range(1).select(F.inline(F.from_json(F.lit(rows), f"array<struct<{ATTACK_ROWS}>>")))
+    table.write.mode("overwrite").parquet(str(out / "attacks"))
 
 
 def _network(traces: Traces, findings: Findings) -> None:
@@ -260,11 +263,15 @@ def network_figures(
 
 
 def _histogram(loads: DataFrame) -> list[dict[str, Any]]:
-    top = loads.agg(F.max("sent")).first()
-    most = float((top and top[0]) or 0) or 1.0
-    bin_ = F.least(F.floor(F.col("sent") / most * LOAD_BINS), F.lit(LOAD_BINS - 1)).alias("bin")
-    counted = loads.groupBy(bin_).agg(F.count("*").alias("relays")).orderBy("bin").collect()
-    return [{"sent": (row["bin"] + 0.5) * most / LOAD_BINS, "relays": row["relays"]} for row in counted]
+    most = loads.selectExpr("sent", "double(greatest(max(sent) over (), 1)) most")
+    bin_ = f"least(floor(sent / most * {LOAD_BINS}), {LOAD_BINS - 1}) bin"
+    counted = (
+        most.selectExpr("most", bin_).groupBy("most", "bin").agg(F.expr("count(*) relays")).orderBy("bin")
+    )
+    return [
+        {"sent": (row["bin"] + 0.5) * row["most"] / LOAD_BINS, "relays": row["relays"]}
+        for row in counted.collect()
+    ]
 
 
 def chosen(names: Iterable[str]) -> tuple[Attack, ...]:

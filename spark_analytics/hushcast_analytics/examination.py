@@ -22,7 +22,7 @@ from hushcast_analytics.adversaries import (
 )
 from hushcast_analytics.attacks.catalogue import Attack, Subject
 from hushcast_analytics.attacks.trained_attack import TrainingFeatures, learn, trained
-from hushcast_analytics.checkpoints import kept, let_go
+from hushcast_analytics.checkpoints import kept, let_go, little_in_one
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.measures import MEASURED, measured
 from hushcast_analytics.trials import Trials, participants, trial_facts, trials_of
@@ -35,7 +35,7 @@ class Case:
     """Runs of one variant: their observations and truths, relays that a tree spans, its levels, and shards.
 
     `rosters` are those observations that write down rosters; `listed` are the relays of the whole network,
-    as many as all shards have unless given.
+    as many as all shards have unless given. `epochs` are the first and the last one, if there is any.
     """
 
     observations: DataFrame
@@ -45,6 +45,7 @@ class Case:
     depth: int
     shards: int = 1
     listed: int | None = None
+    epochs: tuple[int, int] | None = None
 
     @property
     def everybody(self) -> int:
@@ -58,20 +59,30 @@ def case_of(observations: DataFrame, truths: DataFrame) -> Case:
     Raises `TracesError` if leases have no marks, as in tables kept by an earlier version: no attack would
     find a topic's leases, and all would seem well.
     """
-    unmarked = observations.where("kind = 'installed' and mark is null").select("run").first()
-    if unmarked is not None:
+    seen = observations.selectExpr(
+        "max(if(kind = 'installed' and mark is null, run, null)) unmarked",
+        "min(epoch) first",
+        "max(epoch) last",
+    ).first()
+    if seen is not None and seen["unmarked"] is not None:
         raise TracesError(
-            f"run {unmarked['run']}: leases without marks, from an earlier version; make it anew"
+            f"run {seen['unmarked']}: leases without marks, from an earlier version; make it anew"
         )
-    listed = participants(truths).where("role = 'relay'").groupBy("run").count()
-    counted = listed.agg(F.max("count")).first()
-    trees = truths.where("kind = 'installed'")
-    facts = trees.agg(F.max("depth"), F.avg(F.size("tree"))).first()
-    relays = int((counted and counted[0]) or 0)
-    depth, spanned = (facts[0] or 1, facts[1] or relays) if facts else (1, relays)
+    in_tree = "if(kind = 'installed', size(tree), null)"
+    of_run = truths.groupBy("run").agg(
+        F.expr("count(distinct if(kind = 'started' and role = 'relay', node, null)) relays"),
+        F.expr("max(if(kind = 'installed', depth, null)) depth"),
+        F.expr(f"sum({in_tree}) spanned"),
+        F.expr(f"count({in_tree}) trees"),
+    )
+    facts = of_run.selectExpr("max(relays) relays", "max(depth) depth", "sum(spanned) / sum(trees) spanned")
+    found = facts.first()
+    relays = int((found and found["relays"]) or 0)
+    depth, spanned = (found["depth"] or 1, found["spanned"] or relays) if found else (1, relays)
     shards = max(1, round(relays / max(1, spanned)))
     rosters = observations.where("kind = 'roster'")
-    return Case(observations, truths, rosters, relays // shards, int(depth), shards, relays)
+    epochs = None if seen is None or seen["first"] is None else (seen["first"], seen["last"])
+    return Case(observations, truths, rosters, relays // shards, int(depth), shards, relays, epochs)
 
 
 class Examination:
@@ -98,13 +109,12 @@ class Examination:
         copies = kept(roles.select("run", "node", "role", _copy(F.col("share"))))
         self._members = copies.select(F.col("copy").alias("run"), "node")
         self._relays = copies.where("role = 'relay'").select(F.col("copy").alias("run"), "node")
-        subscribed = case.truths.where("kind = 'subscribed'")
-        own = subscribed.join(F.broadcast(copies), ["run", "node"], "left_semi")
-        # Trees are most of the truths: they are read where some are its own.
-        self._planned = None if own.isEmpty() else kept(planned_by(case.truths, copies))
         self._seen = kept(_renamed(case.observations.join(F.broadcast(copies.drop("role")), ["run", "node"])))
         copied = case.truths.drop("tree").withColumn("share", shares)
         self._truths = kept(_renamed(copied.select("*", _copy(F.col("share"))).drop("share")))
+        self._kinds, did = self._look()
+        # Trees are most of the truths: they are read where some are its own.
+        self._planned = kept(planned_by(case.truths, copies)) if "subscribed" in did else None
         public = _renamed(
             case.rosters.withColumn("share", shares).select("*", _copy(F.col("share"))).drop("share")
         )
@@ -113,9 +123,19 @@ class Examination:
         self._own = kept(published) if adversary.active else published.where("false")
         facts = trial_facts(self._truths, self._members)
         self._facts = replace(facts, honest=kept(facts.honest), topics=kept(facts.topics))
+        self._drawn: dict[Subject, Trials] = {}
         self._trials: dict[Subject, Trials] = {}
         self._targets: dict[Subject, dict[float, int]] = {}
         self._evidence: dict[tuple[int | None, Subject | None], SharedEvidence] = {}
+        self._believed: dict[str, tuple[Subject, DataFrame]] = {}
+
+    def _look(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Return of which kinds are the observations of the adversary's daemons, and the truths."""
+        own = self._truths.join(F.broadcast(self._members), ["run", "node"], "left_semi")
+        every = self._seen.selectExpr("kind", "true seen").unionByName(own.selectExpr("kind", "false seen"))
+        found = [(row["kind"], row["seen"]) for row in little_in_one(every).distinct().collect()]
+        saw, did = (frozenset(kind for kind, seen in found if seen is which) for which in (True, False))
+        return saw, did
 
     def colluding(self, run: str, share: float) -> frozenset[str]:
         """Return the adversary's daemons in a run, for a share of colluding relays."""
@@ -125,22 +145,31 @@ class Examination:
     def trials(self, subject: Subject) -> Trials:
         """Return the trials of a subject."""
         if subject not in self._trials:
-            tables = vars(trials_of(subject, self._facts)).values()
-            common = (self._facts.honest, self._facts.topics)
+            drawn = self._draw(subject)
+            ready = (self._facts.honest, self._facts.topics, drawn.targets)
             self._trials[subject] = Trials(
-                *(table if any(table is one for one in common) else kept(table) for table in tables)
+                *(
+                    table if any(table is one for one in ready) else kept(table)
+                    for table in vars(drawn).values()
+                )
             )
         return self._trials[subject]
 
     def targets(self, subject: Subject) -> dict[float, int]:
         """Return how many different ones all trials of a subject ask for, for each share of colluders."""
         if subject not in self._targets:
-            asked = self.trials(subject)
-            each = asked.targets.join(asked.trials, ["run", "trial"], "left_semi").select("run", "target")
+            each = self._draw(subject).targets.select("run", "target")
             share = F.substring_index("run", "@", -1).cast("double")
             found = each.distinct().groupBy(share.alias("share")).count().collect()
             self._targets[subject] = {row["share"]: row["count"] for row in found}
         return self._targets[subject]
+
+    def _draw(self, subject: Subject) -> Trials:
+        """Return the trials of a subject, of which the targets are kept: often there are none."""
+        if subject not in self._drawn:
+            drawn = trials_of(subject, self._facts)
+            self._drawn[subject] = replace(drawn, targets=kept(drawn.targets))
+        return self._drawn[subject]
 
     def view(self, subject: Subject, until: int | None = None) -> AdversaryView:
         """Return what the adversary goes by; with `until`, by the end of that epoch."""
@@ -162,6 +191,7 @@ class Examination:
             self._evidence.setdefault(
                 (until, None if asked.questions is self._facts.topics else subject), SharedEvidence()
             ),
+            self._kinds,
         )
 
     def posterior(self, attack: Attack, until: int | None = None) -> DataFrame:
@@ -179,28 +209,49 @@ class Examination:
         )
         return first.unionByName(second)
 
-    def measured(self, attacks: Sequence[Attack], until: int | None = None) -> DataFrame:
-        """Return each trial's measures (`measures.measured`) and `colluding`, of attacks of one subject.
+    def believe(self, attack: Attack, until: int | None = None, called: str | None = None) -> None:
+        """Find what an attack believes, by the end of an epoch if one is given, and keep it to be measured.
 
-        They are kept; what attacks believe is not, once it is measured.
+        There the attack is `called` by its name unless another is given. Threads may do this for attacks on
+        different subjects.
         """
-        asked = self.trials(attacks[0].subject)
-        if not self.targets(attacks[0].subject):
+        if self.targets(attack.subject):
+            name = called or attack.name
+            believed = self.posterior(attack, until).withColumn("attack", F.lit(name))
+            self._believed[name] = (attack.subject, kept(believed))
+
+    def measured(self, attacks: Sequence[Attack] = (), until: int | None = None) -> DataFrame:
+        """Return each trial's measures (`measures.measured`) and `colluding`.
+
+        They are of what these attacks believe, and of all that was kept to be measured before. Measures are
+        kept, what was measured is not. All is planned at once: that is as much work as for one attack.
+        """
+        for attack in attacks:
+            self.believe(attack, until)
+        if not self._believed:
             return self._truths.sparkSession.createDataFrame([], f"{MEASURED}, colluding double")
-        each = [
-            kept(self.posterior(attack, until).withColumn("attack", F.lit(attack.name))) for attack in attacks
-        ]
+        named: dict[Subject, list[str]] = {}
+        for name, (subject, _) in self._believed.items():
+            named.setdefault(subject, []).append(name)
+        each = [table for _, table in self._believed.values()]
+        self._believed = {}
         # One table is planned with several times as soon as many.
         believed = each[0] if len(each) == 1 else kept(reduce(DataFrame.unionByName, each))
-        names = F.explode(F.array(*(F.lit(attack.name) for attack in attacks)))
-        found = measured(
-            believed, asked.targets.withColumn("attack", names), asked.trials.withColumn("attack", names)
+        targets, trials = (
+            little_in_one(reduce(DataFrame.unionByName, tables))
+            for tables in zip(*(self._asked(subject, names) for subject, names in named.items()), strict=True)
         )
         share = F.substring_index("run", "@", -1).cast("double")
-        trials = kept(found.withColumn("colluding", share))
+        found = kept(measured(believed, targets, trials).withColumn("colluding", share))
         for table in {id(table): table for table in (believed, *each)}.values():
             let_go(table)
-        return trials
+        return found
+
+    def _asked(self, subject: Subject, names: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+        """Return the targets and the trials of a subject, for each attack of these names."""
+        asked = self.trials(subject)
+        attack = F.explode(F.array(*map(F.lit, names)))
+        return asked.targets.withColumn("attack", attack), asked.trials.withColumn("attack", attack)
 
     def forget(self, until: int | None = None) -> None:
         """Free the evidence of all that there is, or of what there is by the end of an epoch.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial, reduce
-from typing import Any
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -22,7 +21,8 @@ from hushcast_analytics.work_steps import WorkStep
 MOMENTS = 8  # epochs at which knowledge over time is looked at; each costs as much as the attack
 OVER_TIME = ("predecessor", "presence")
 DRAWN_SHARE = 0.1  # of the relays that collude in the picture of a tree, or the nearest that was asked for
-_ATTACK_COST, _SUBJECT_COST, _TREE_COST = 1.5, 2.0, 1.0  # seconds, as in `analysis.py`
+_BY = "@"  # between an attack's name and the epoch by the end of which it is played
+_ATTACK_COST, _MEASURE_COST, _TREE_COST = 1.5, 5.0, 1.0  # seconds, as in `analysis.py`
 
 
 @dataclass(frozen=True)
@@ -86,44 +86,47 @@ def profiles_of(traces: Traces, profiles: dict[str, str], wanted: AnalysisPlan) 
 class ProfileRuns:
     """The runs of one profile and what is measured of them, in steps.
 
-    `shares` are those of the relays that are one at least, `unwatched` the others. `trials` are each trial's
-    measures by subject, once measured.
+    `shares` are those of the relays that are one at least, `unwatched` the others.
     """
 
     def __init__(self, name: str, case: Case, wanted: AnalysisPlan) -> None:
         self.name, self.case = name, case
         self.shares = tuple(share for share in wanted.colluding if int(share * case.everybody) >= 1)
         self.unwatched = tuple(share for share in wanted.colluding if share not in self.shares)
-        self.trials: dict[Subject, DataFrame] = {}
         self._wanted = wanted
+        self._moments = _moments_of(case) if any(each.name in OVER_TIME for each in wanted.attacks) else []
+        self._trials: DataFrame | None = None
         self._examination: Examination | None = None
         # In the order asked for, before threads fill them.
         subjects = dict.fromkeys(attack.subject for attack in wanted.attacks)
         self._rows: dict[Subject, list[Row]] = {subject: [] for subject in subjects}
-        self._over_time: dict[str, list[Row]] = {}
+        self._over_time: dict[str, list[Row]] = {name: [] for name in OVER_TIME}
         self._trees: list[SeenTree] = []
 
     def lanes(self) -> list[list[WorkStep]]:
         """Return the steps, after `look`, in lanes that do not depend on each other."""
         chosen = self._wanted.attacks
-        moments = self._moments() if any(attack.name in OVER_TIME for attack in chosen) else []
         lanes = []
-        for subject in dict.fromkeys(attack.subject for attack in chosen):
+        for subject in self._rows:
             attacks = [attack for attack in chosen if attack.subject == subject]
             text = f"{self.name}: {', '.join(attack.name for attack in attacks)}"
-            cost = _SUBJECT_COST + _ATTACK_COST * len(attacks)
-            lane = [WorkStep(text, cost, partial(self._measure, subject, attacks))]
-            for attack in attacks:
-                if attack.name in OVER_TIME and len(moments) > 1:
-                    cost = (_SUBJECT_COST + _ATTACK_COST) * (len(moments) - 1)
+            lane = [WorkStep(text, _ATTACK_COST * len(attacks), partial(self._play, attacks))]
+            for attack in self._followed():
+                if attack.subject == subject:
+                    cost = _ATTACK_COST * (len(self._moments) - 1)
                     text = f"{self.name}: {attack.name} over time"
-                    lane.append(WorkStep(text, cost, partial(self._follow, attack, moments)))
+                    lane.append(WorkStep(text, cost, partial(self._follow, attack)))
             lanes.append(lane)
         return [*lanes, [WorkStep(f"{self.name}: a tree", _TREE_COST, self._draw)]]
 
-    def tables(self) -> list[DataFrame]:
-        """Return `trials`, in the order of the attacks asked for."""
-        return [self.trials[subject] for subject in self._rows if subject in self.trials]
+    def last(self) -> WorkStep:
+        """Return the step that comes after all lanes."""
+        return WorkStep(f"{self.name}: how right attacks are", _MEASURE_COST, self._measure)
+
+    def trials(self) -> DataFrame:
+        """Return each trial's measures, of what all attacks know in the end."""
+        assert self._trials is not None
+        return self._trials.where(f"attack not like '%{_BY}%'").withColumn("profile", F.lit(self.name))
 
     def add_to(self, findings: Findings) -> None:
         """Add what was found, in the order of the attacks asked for, whichever was done first."""
@@ -161,62 +164,75 @@ class ProfileRuns:
             bad = self._view.colluding(found["run"], share)
             self._trees.append(SeenTree(dict(found["tree"]), bad, self.name))
 
-    def _measure(self, subject: Subject, attacks: list[Attack]) -> None:
-        trials = self._view.measured(attacks).withColumn("profile", F.lit(self.name))
-        self.trials[subject] = trials
-        targets = self._view.targets(subject)
-        self._rows[subject] = [
-            {**row, "targets": targets[row["colluding"]]} for row in self._described(summarised(trials))
-        ]
+    def _followed(self) -> list[Attack]:
+        """Return the attacks that are followed over time."""
+        chosen = self._wanted.attacks if len(self._moments) > 1 else ()
+        return [attack for attack in chosen if attack.name in OVER_TIME]
 
-    def _described(self, rows: list[Row]) -> list[Row]:
-        of = {attack.name: attack for attack in self._wanted.attacks}
-        return [
-            {
-                **row,
-                "target": of[row["attack"]].target,
-                "subject": of[row["attack"]].subject,
-                "profile": self.name,
-                "relays": self.case.everybody,
-                "users": self._wanted.users,
-            }
-            for row in rows
-        ]
+    def _play(self, attacks: list[Attack]) -> None:
+        for attack in attacks:
+            self._view.believe(attack)
 
-    def _moments(self) -> list[int]:
-        """Return some epochs, from the first to the last."""
-        ends = self.case.observations.agg(F.min("epoch"), F.max("epoch")).first()
-        if ends is None or ends[0] is None:
-            return []
-        first, last = ends
-        return sorted({first + round((last - first) * part / (MOMENTS - 1)) for part in range(MOMENTS)})
+    def _follow(self, attack: Attack) -> None:
+        """Find what is known by the end of some epochs; all that there is was found already."""
+        for moment in self._moments[:-1]:
+            self._view.believe(attack, moment, f"{attack.name}{_BY}{moment}")
+            self._view.forget(moment)
 
-    def _follow(self, attack: Attack, moments: list[int]) -> None:
-        """Take the figures of what is known by the end of some epochs, and `epochs_to_name`.
+    def _measure(self) -> None:
+        """Take the figures of all attacks, and over time those of what is known by the end of some epochs.
 
-        That is the median over trials of the first of these moments from which on the right one stands alone
-        at the top, infinite if most are never named so.
+        There, `epochs_to_name` is the median over trials of the first of these moments from which on the
+        right one stands alone at the top, infinite if most are never named so.
         """
-        rows: list[dict[str, Any]] = []
-        known: list[DataFrame] = []
-        for moment in moments:
-            if moment == moments[-1]:  # all that there is: measured already
-                trials = self.trials[attack.subject].where(F.col("attack") == attack.name)
-            else:
-                trials = self._view.measured([attack], until=moment)
-                self._view.forget(moment)
-            epochs = moment - moments[0] + 1
-            rows += [{**row, "epochs": epochs} for row in self._described(summarised(trials))]
-            known.append(trials.select(*KEYS, "colluding", "right", F.lit(epochs).alias("epochs")))
-        medians = _epochs_to_name(reduce(DataFrame.unionByName, known))
-        self._over_time[attack.name] = [{**row, "epochs_to_name": medians[row["colluding"]]} for row in rows]
+        self._trials = self._view.measured()
+        of = {attack.name: attack for attack in self._wanted.attacks}
+        followed = [attack.name for attack in self._followed()]
+        medians = _epochs_to_name(self._trials, followed, self._moments) if followed else {}
+        for found in summarised(self._trials):
+            name, _, moment = found["attack"].partition(_BY)
+            row = self._described({**found, "attack": name}, of[name])
+            if not moment:
+                targets = self._view.targets(of[name].subject)
+                self._rows[of[name].subject].append({**row, "targets": targets[row["colluding"]]})
+            if name in followed:
+                epochs = int(moment or self._moments[-1]) - self._moments[0] + 1
+                to_name = medians[name, row["colluding"]]
+                self._over_time[name].append({**row, "epochs": epochs, "epochs_to_name": to_name})
+        for rows in self._over_time.values():
+            rows.sort(key=lambda row: (row["epochs"], row["colluding"]))
+
+    def _described(self, row: Row, attack: Attack) -> Row:
+        return {
+            **row,
+            "target": attack.target,
+            "subject": attack.subject,
+            "profile": self.name,
+            "relays": self.case.everybody,
+            "users": self._wanted.users,
+        }
 
 
-def _epochs_to_name(known: DataFrame) -> dict[float, float]:
+def _moments_of(case: Case) -> list[int]:
+    """Return some epochs, from the first to the last."""
+    if case.epochs is None:
+        return []
+    first, last = case.epochs
+    return sorted({first + round((last - first) * part / (MOMENTS - 1)) for part in range(MOMENTS)})
+
+
+def _epochs_to_name(
+    trials: DataFrame, names: list[str], moments: list[int]
+) -> dict[tuple[str, float], float]:
+    """Return medians by attack and share of colluding relays, of trials by what some moments told."""
+    by = f"nvl(try_cast(split_part(attack, '{_BY}', 2) as int), {moments[-1]}) - {moments[0] - 1} epochs"
+    known = trials.selectExpr(
+        *(f"split_part(attack, '{_BY}', 1) attack", "run", "trial", "colluding", "right"), by
+    ).where(F.col("attack").isin(names))
     wrong = F.max(F.when(F.col("right") == 0, F.col("epochs")))
     last_wrong = known.groupBy(*KEYS).agg(F.coalesce(wrong, F.lit(0)).alias("last"))
     later = known.join(last_wrong, KEYS).groupBy(*KEYS, "colluding")
     named = later.agg(F.min(F.when(F.col("epochs") > F.col("last"), F.col("epochs"))).alias("named"))
     never = F.coalesce(F.col("named").cast("double"), F.lit(float("inf")))
-    found = named.groupBy("colluding").agg(F.percentile(never, 0.5).alias("median")).collect()
-    return {row["colluding"]: row["median"] for row in found}
+    found = named.groupBy("attack", "colluding").agg(F.percentile(never, 0.5).alias("median")).collect()
+    return {(row["attack"], row["colluding"]): row["median"] for row in found}

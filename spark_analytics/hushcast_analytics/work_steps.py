@@ -105,6 +105,7 @@ def go_through(
     lanes: Sequence[Sequence[WorkStep]],
     tell: Callable[[str], None],
     *,
+    last: Sequence[WorkStep] = (),
     at_once: int = 1,
     live: bool = False,
     interrupt: Callable[[], None] = lambda: None,
@@ -112,9 +113,10 @@ def go_through(
     """Do all steps and tell of each as it begins; with `live` once a second, too.
 
     The steps of a lane follow each other; so many lanes as `at_once` says go on at the same time, the first
-    ones first. The first error ends all; where that is Ctrl-C, `interrupt` ends the steps under way.
+    ones first. Steps that are `last` come when all lanes are done. The first error ends all; where that is
+    Ctrl-C, `interrupt` ends the steps under way.
     """
-    steps = WorkSteps(tell, sum(step.cost for lane in lanes for step in lane))
+    steps = WorkSteps(tell, sum(step.cost for lane in (*lanes, last) for step in lane))
     failed = threading.Event()
 
     def go(lane: Sequence[WorkStep]) -> None:
@@ -129,6 +131,7 @@ def go_through(
         try:
             for done in as_completed([pool.submit(go, lane) for lane in lanes]):
                 done.result()
+            pool.submit(go, last).result()
         except KeyboardInterrupt:
             failed.set()
             interrupt()

@@ -146,7 +146,7 @@ def test_of_a_network_of_shards_all_relays_are_told(spark):
     ]
     columns = "run string, node string, kind string, role string, tree map<string, string>, depth int"
     truths = spark.createDataFrame([*started, *trees], columns)
-    observations = spark.createDataFrame([], "run string, kind string, mark string")
+    observations = spark.createDataFrame([], "run string, kind string, mark string, epoch int")
     case = case_of(observations, truths)
     assert (case.relays, case.shards, case.everybody) == (2, 4, 9)
     runs = ProfileRuns("hardened", case, AnalysisPlan((0.12, 0.1), ()))

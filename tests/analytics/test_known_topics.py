@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.lab.networks import Lab
 from hushcast_analytics.adversaries import Adversary
-from hushcast_analytics.attacks.catalogue import ATTACKS, Attack, Subject
+from hushcast_analytics.attacks.catalogue import ATTACKS
 from hushcast_analytics.checkpoints import kept
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.examination import Case, Examination, case_of
@@ -32,13 +32,9 @@ LARGE = GeneratorScenario(nodes=NODES, subscribers=1, topics=TOPICS, profile="pa
 
 
 def figures(case: Case, adversary: Adversary, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What each of these attacks achieves; those of one subject in one job."""
-    examination = Examination(case, adversary)
-    by_subject: dict[Subject, list[Attack]] = {}
-    for name in names:
-        by_subject.setdefault(ATTACKS[name].subject, []).append(ATTACKS[name])
-    tables = (kept(examination.measured(attacks)) for attacks in by_subject.values())
-    return {row["attack"]: row for table in tables for row in summarised(table)}
+    """What each of these attacks achieves, all in one job."""
+    measured = Examination(case, adversary).measured([ATTACKS[name] for name in names])
+    return {row["attack"]: row for row in summarised(measured)}
 
 
 def generated(spark: SparkSession, runs: Sequence[GeneratorScenario]) -> Case:

@@ -66,6 +66,23 @@ def test_lanes_go_on_side_by_side() -> None:
     assert met.n_waiting == 0
 
 
+def test_what_is_last_waits_for_all_lanes() -> None:
+    done: list[str] = []
+    met = threading.Barrier(2)
+
+    def meet(name: str) -> None:
+        met.wait(30)
+        done.append(name)
+
+    lanes = [[WorkStep(name, 1.0, lambda name=name: meet(name))] for name in "ab"]
+    heard: list[str] = []
+    last = [WorkStep(name, 1.0, lambda name=name: done.append(name)) for name in "yz"]
+    go_through(lanes, heard.append, last=last, at_once=2)
+    assert sorted(done[:2]) == ["a", "b"]
+    assert done[2:] == ["y", "z"]
+    assert heard[-1].startswith("z (75 % done")
+
+
 def test_the_first_error_ends_all() -> None:
     done: list[str] = []
 

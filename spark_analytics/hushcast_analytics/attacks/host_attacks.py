@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 from hushcast_analytics.adversaries import AdversaryView
 from hushcast_analytics.attacks.box_evidence import (
     LISTED_FOR,
-    attached,
     box_states,
     boxes,
     relays_gone,
@@ -25,7 +24,7 @@ ATTACH_WITHIN = 10.0  # seconds from a start in which a daemon's boxes attach; a
 
 def box_presence(view: AdversaryView) -> DataFrame:
     """Compare an owner's comings and goings, as its host sees them, with those of relays."""
-    if attached(view).isEmpty():
+    if not view.saw("attached"):
         return nothing(view)
     return present(box_states(view), view, relays_there(view))
 
@@ -36,7 +35,7 @@ def detach(view: AdversaryView) -> DataFrame:
     Only links count to hosts that are in use, and after which the owner stayed away for as long as rosters
     take to show it.
     """
-    if attached(view).isEmpty():
+    if not view.saw("attached"):
         return nothing(view)
     in_use = used(view).select("run", "trial", "node", "next").distinct()
     of_trial = Window.partitionBy("run", "trial").orderBy("came", "left")
@@ -54,7 +53,7 @@ def survivors(view: AdversaryView) -> DataFrame:
     Two links that end within `ENDS_WITHIN`, or attach within `ATTACH_WITHIN`, of each other are so many times
     likelier of one daemon as it is seldom that a stranger's happen to.
     """
-    if attached(view).isEmpty():
+    if not view.saw("attached"):
         return nothing(view)
     moments = _moments(view)
     span = moments.groupBy("run").agg((F.max("time") - F.min("time")).alias("span"))
