@@ -199,7 +199,7 @@ def _library_folder() -> str | None:
     return None
 
 
-class _KeptClass(JavaClass):
+class _KeptClass(JavaClass):  # type: ignore[misc]
     """A class of Java whose methods are looked up once."""
 
     def __getattr__(self, name: str) -> Any:
