@@ -10,7 +10,7 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from hushcast_analytics.checkpoints import kept, let_go
+from hushcast_analytics.checkpoints import kept, let_go, small
 
 Choice = Literal["random", "degree", "sybil"]
 
@@ -162,12 +162,12 @@ class AdversaryView:
 
 def seen_by(observations: DataFrame, members: DataFrame) -> DataFrame:
     """Return the observations that the adversary's own daemons wrote."""
-    return observations.join(F.broadcast(members), ["run", "node"], "left_semi")
+    return observations.join(small(members), ["run", "node"], "left_semi")
 
 
 def published_by(truths: DataFrame, members: DataFrame) -> DataFrame:
     """Return (run, topic, message, origin) of what the adversary's own daemons published: it knows that."""
-    own = truths.where("kind = 'published'").join(F.broadcast(members), ["run", "node"], "left_semi")
+    own = truths.where("kind = 'published'").join(small(members), ["run", "node"], "left_semi")
     return own.select("run", "topic", "message", F.explode("origins").alias("origin"))
 
 
@@ -177,7 +177,7 @@ def planned_by(truths: DataFrame, members: DataFrame) -> DataFrame:
     `members` are (run, node, copy). Next to the root is its mailbox or, where roots are listed, the planner.
     """
     trees = truths.where("kind = 'installed' and tree is not null")
-    own = trees.join(F.broadcast(members), ["run", "node"])
+    own = trees.join(small(members), ["run", "node"])
     links = own.select(F.col("copy").alias("run"), "node", "topic", "mailbox", F.explode("tree"))
     roots = F.array("mailbox", "node")
     above = F.explode(F.when(F.col("value").isNull(), roots).otherwise(F.array("value")))

@@ -1,4 +1,4 @@
-"""Checkpointing: a table is computed once, however often it is used."""
+"""Checkpointing: a table is computed once, however often it is used; and how tables meet in joins."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+LITTLE_DATA = "spark.hushcast.little"
+"""The setting by which a session says that it was opened for little data."""
 
 
 def kept(table: DataFrame) -> DataFrame:
@@ -20,8 +24,9 @@ def kept(table: DataFrame) -> DataFrame:
     table = little_in_one(table)
     if table.sparkSession.sparkContext.getCheckpointDir() is not None:
         return table.checkpoint()
-    level = StorageLevel.MEMORY_AND_DISK if _is_little(table) else StorageLevel.DISK_ONLY
-    return table.localCheckpoint(storageLevel=level)
+    if is_little(table):
+        return _hashed(table.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK))
+    return table.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
 
 
 def let_go(table: DataFrame) -> None:
@@ -29,18 +34,30 @@ def let_go(table: DataFrame) -> None:
 
     Else it stays until Java happens to look for garbage, which with enough memory it does not.
     """
-    plan: Any = table._jdf.queryExecution().logical()
+    plan: Any = table._jdf.queryExecution().optimizedPlan()  # without a hint
     plan.rdd().unpersist(False)
 
 
 def little_in_one(table: DataFrame) -> DataFrame:
-    """Return a table in one part where the session has one for each shuffle, else as it is.
+    """Return a table in one part where data is little, else as it is.
 
     Of tables that are in one part Spark knows that rows to be joined or grouped are together already: it
     moves none, and works in one stage.
     """
-    return table.coalesce(1) if _is_little(table) else table
+    return _hashed(table.coalesce(1)) if is_little(table) else table
 
 
-def _is_little(table: DataFrame) -> bool:
-    return table.sparkSession.conf.get("spark.sql.shuffle.partitions") == "1"
+def small(table: DataFrame) -> DataFrame:
+    """Return a table that goes to wherever it is joined; where data is little, all is there already."""
+    return table if is_little(table) else F.broadcast(table)
+
+
+def is_little(table: DataFrame) -> bool:
+    """Tell whether the session was opened for little data, and nobody wants it in several parts."""
+    conf = table.sparkSession.conf
+    return conf.get(LITTLE_DATA, "") == "true" and conf.get("spark.sql.shuffle.partitions") == "1"
+
+
+def _hashed(table: DataFrame) -> DataFrame:
+    """Return a table that is looked up by its keys where it is joined: else Spark sorts both sides."""
+    return table.hint("shuffle_hash")

@@ -22,7 +22,7 @@ from hushcast_analytics.adversaries import (
 )
 from hushcast_analytics.attacks.catalogue import Attack, Subject
 from hushcast_analytics.attacks.trained_attack import TrainingFeatures, learn, trained
-from hushcast_analytics.checkpoints import kept, let_go, little_in_one
+from hushcast_analytics.checkpoints import kept, let_go, little_in_one, small
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.measures import MEASURED, measured
 from hushcast_analytics.trials import Trials, participants, trial_facts, trials_of
@@ -109,7 +109,7 @@ class Examination:
         copies = kept(roles.select("run", "node", "role", _copy(F.col("share"))))
         self._members = copies.select(F.col("copy").alias("run"), "node")
         self._relays = copies.where("role = 'relay'").select(F.col("copy").alias("run"), "node")
-        self._seen = kept(_renamed(case.observations.join(F.broadcast(copies.drop("role")), ["run", "node"])))
+        self._seen = kept(_renamed(case.observations.join(small(copies.drop("role")), ["run", "node"])))
         copied = case.truths.drop("tree").withColumn("share", shares)
         self._truths = kept(_renamed(copied.select("*", _copy(F.col("share"))).drop("share")))
         self._kinds, did = self._look()
@@ -131,7 +131,7 @@ class Examination:
 
     def _look(self) -> tuple[frozenset[str], frozenset[str]]:
         """Return of which kinds are the observations of the adversary's daemons, and the truths."""
-        own = self._truths.join(F.broadcast(self._members), ["run", "node"], "left_semi")
+        own = self._truths.join(small(self._members), ["run", "node"], "left_semi")
         every = self._seen.selectExpr("kind", "true seen").unionByName(own.selectExpr("kind", "false seen"))
         found = [(row["kind"], row["seen"]) for row in little_in_one(every).distinct().collect()]
         saw, did = (frozenset(kind for kind, seen in found if seen is which) for which in (True, False))

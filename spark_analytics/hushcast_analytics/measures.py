@@ -11,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 
-from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.checkpoints import kept, small
 
 KEYS = ["attack", "run", "trial"]
 DIGITS = 12  # probabilities that agree so far are one: sums in another order differ after that
@@ -110,8 +110,8 @@ def _of_targets(named: DataFrame, targets: DataFrame, shapes: DataFrame) -> Data
     gains = kept(_gains(shapes))
     ranked = (
         places.selectExpr("*", "above + equal below")
-        .join(F.broadcast(gains.toDF("above", "i0", "g0")), "above")
-        .join(F.broadcast(gains.toDF("below", "i1", "g1")), "below")
+        .join(small(gains.toDF("above", "i0", "g0")), "above")
+        .join(small(gains.toDF("below", "i1", "g1")), "below")
         .groupBy(*KEYS)
     )
     found = _summed(
@@ -125,7 +125,7 @@ def _of_targets(named: DataFrame, targets: DataFrame, shapes: DataFrame) -> Data
         "sum((g1 - g0) / equal) gained",
     )
     ideal = gains.selectExpr("place targets", "gain ideal")
-    return found.join(F.broadcast(ideal), "targets").selectExpr(
+    return found.join(small(ideal), "targets").selectExpr(
         *(*KEYS, "hit", "belief", "right", "inverse_rank", "anonymity_set"), "gained / ideal ndcg"
     )
 

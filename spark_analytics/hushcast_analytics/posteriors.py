@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from hushcast_analytics.adversaries import AdversaryView
-from hushcast_analytics.checkpoints import little_in_one
+from hushcast_analytics.checkpoints import little_in_one, small
 
 POSTERIOR = StructType(
     [
@@ -48,7 +48,7 @@ def weighed_by(evidence: DataFrame, view: AdversaryView) -> DataFrame:
         .groupBy("run", "trial", "candidate")
         .agg(F.expr("sum(ratio) ratio"))
         .join(view.candidates.select("run", "candidate"), ["run", "candidate"], "left_semi")
-        .join(F.broadcast(sizes), "run")
+        .join(small(sizes), "run")
     )
     trial = "over (partition by run, trial)"
     # Relative to the largest exponent, so that nothing overflows; those without a row have exponent 0.

@@ -26,7 +26,7 @@ def reason(record: type[TraceLine], fields: Sequence[StructField]) -> Column:
     `fields` are those of the record, and columns beside it, with `schema` and `CORRUPT`.
     """
     # Spark's parser stops after the first object of a line: anything that follows would be lost silently.
-    runs_on = """not endswith(value, '}') or locate('{"schema":', value, 2) > 0"""
+    runs_on = """not endswith(value, '}') or contains(substr(value, 2), '{"schema":')"""
     known = typing.get_args(typing.get_type_hints(record)["kind"])
     kinds = ", ".join(f"'{kind}'" for kind in known)
     found = {

@@ -20,6 +20,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from hushcast_analytics.checkpoints import LITTLE_DATA
+
 LOCAL = "local[*]"  # all cores of this machine, no cluster
 SHUFFLE_PARTITIONS = 16  # of one machine: adaptive execution joins what is small; 200 cost seconds a shuffle
 CLUSTER_PARTITIONS = 200  # Spark's own number
@@ -30,6 +32,7 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 DRIVER_MEMORY = "4g"  # in local mode the driver is the executor, too
 LITTLE_MEMORY = "640m"  # Java takes what it may before it looks for garbage; below 471m Spark refuses
 LITTLE = {
+    LITTLE_DATA: "true",
     # To compile each of hundreds of plans takes several times as long as to interpret it over few rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -39,17 +42,32 @@ LITTLE = {
     "spark.sql.shuffle.partitions": "1",
     # A filter for what a join will not need takes a job of its own, and megabytes a task, over any rows.
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
-    # What is in one part meets where it is (`little_in_one`): a broadcast would take a job for each join.
+    # What is in one part meets where it is (`little_in_one`): a broadcast takes a job for each join.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.optimizer.disableHints": "true",
     # Spark takes a join for as large as both sides multiplied, and would divide it by rows' keys: into one
     # part again. Of files and tables taken for nothing no join is large.
     "spark.sql.sources.fileCompressionFactor": "1e-12",
     "spark.sql.defaultSizeInBytes": "1",
     # As many parts as cores read hundreds of small files, else a dozen.
     "spark.sql.files.openCostInBytes": "65536",
+    # It joins before it puts rows into one part, and would bring them together again.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin",
     # To look for what two columns compute alike takes longer than to compute it twice.
     "spark.sql.subexpressionElimination.enabled": "false",
+    # To find what is computed twice, to infer conditions and to check each step of planning takes longer
+    # than any of it saves.
+    "spark.sql.exchange.reuse": "false",
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
+    # For each column Spark would look in Java's stack for the line that made it, and there is none of ours.
+    "spark.sql.dataFrameQueryContext.enabled": "false",
+    # Else Spark looks through the code of each join for what it refers to.
+    "spark.sql.execution.usePartitionEvaluator": "true",
+    # Each step of a plan takes a page of memory, of 4 MB unless told, and Java clears it first.
+    "spark.buffer.pageSize": "256k",
+    # Of what is kept, each hundredth row has its class described anew.
+    "spark.serializer.objectStreamReset": "10000",
     # Spark describes each plan for pages that nobody sees.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "1",
@@ -79,8 +97,14 @@ ALONE = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 """The same, on one machine."""
-_LITTLE_JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # the second compiler would never earn its time back
+_LITTLE_JAVA = " ".join(
+    (
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # the second compiler would never earn its time back
+        # Room for what planning makes, loads and compiles: to collect and to sweep it takes longer.
+        "-XX:NewRatio=1 -XX:MetaspaceSize=256m -XX:ReservedCodeCacheSize=240m -XX:-UseCodeCacheFlushing",
+        # Spark's own classes need no proof, which takes longer than to load them.
+        "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:+IgnoreUnrecognizedVMOptions",
+    )
 )
 _CLASSES = (
     *("functions", "PythonUtils", "PythonSQLUtils", "org.apache.spark.sql.functions"),

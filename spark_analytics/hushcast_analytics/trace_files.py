@@ -9,6 +9,7 @@ Observations and truths never meet here: an adversary's view is what the adversa
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import unquote
@@ -19,7 +20,7 @@ from pyspark.sql import Observation as Counts
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from hushcast_analytics.checkpoints import little_in_one
+from hushcast_analytics.checkpoints import is_little, little_in_one
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.rejection_reasons import CORRUPT, reason
 from hushcast_analytics.trace_schemas import OBSERVATIONS, PARTITIONS, REJECTED, RUN, TRUTHS
@@ -55,7 +56,8 @@ def read_lines(spark: SparkSession, directory: str) -> Traces:
     The files of one directory are one run, named after it. Raises `TracesError` if there is no such file, or
     if two runs have one name.
     """
-    observations, truths = (_judged(spark, directory, kind) for kind in _KINDS)
+    names = _run_names(spark, directory)
+    observations, truths = (_judged(spark, directory, names, kind) for kind in _KINDS)
     rejected = _rejected(observations).unionByName(_rejected(truths))
     return Traces(_records(observations, OBSERVATIONS), _records(truths, TRUTHS), rejected)
 
@@ -63,11 +65,14 @@ def read_lines(spark: SparkSession, directory: str) -> Traces:
 def keep(spark: SparkSession, source: str, directory: str) -> None:
     """Write what `read_lines` finds into `directory` as Parquet, replacing the runs and epochs found."""
     rejected = spark.range(0).select(*(F.lit(None).cast(each.dataType).alias(each.name) for each in REJECTED))
+    names = _run_names(spark, source)
     for kind in _KINDS:
-        lines, found = _judged(spark, source, kind), Counts()
+        lines, found = _judged(spark, source, names, kind), Counts()
         counted = lines.observe(found, F.count("reason").alias("rejected"))
-        # Few files for little data, many for much: Spark chooses from the sizes that it sees.
-        records = _records(counted, kind.table).hint("rebalance", *PARTITIONS)
+        records = _records(counted, kind.table)
+        if not is_little(records):
+            # Few files for little data, many for much: Spark chooses from the sizes that it sees.
+            records = records.hint("rebalance", *PARTITIONS)
         records.write.mode("overwrite").partitionBy(*PARTITIONS).parquet(f"{directory}/{kind.name}")
         # To fetch them, all is read again; mostly there are none.
         if found.get["rejected"]:
@@ -128,14 +133,17 @@ _JSON = {
 }
 
 
-def _judged(spark: SparkSession, directory: str, kind: _Kind) -> DataFrame:
-    """Return every line with the fields of its record and the `reason` why it is none, null if it is one."""
+def _judged(spark: SparkSession, directory: str, names: Mapping[str, str], kind: _Kind) -> DataFrame:
+    """Return every line with the fields of its record and the `reason` why it is none, null if it is one.
+
+    `names` are those of runs, by the folders of trace files.
+    """
     fields = [field for field in kind.table.fields if field.name != RUN.name]
     wire = StructType([StructField("schema", LongType()), *fields, StructField(CORRUPT, StringType())])
     # A generator's row is parsed once. A plain column's expression, here the parser, Spark copies to wherever
     # the column is used, and would parse each line a dozen times.
     parsed = F.inline_outer(F.array(F.from_json("value", wire, _JSON)))
-    lines = _lines(spark, directory, kind.pattern).select("*", parsed)
+    lines = _lines(spark, directory, names, kind.pattern).select("*", parsed)
     return lines.withColumn("reason", reason(kind.record, fields))
 
 
@@ -156,9 +164,8 @@ def _text(spark: SparkSession, directory: str, pattern: str) -> DataFrame:
         raise TracesError(f"{directory}: no directory that can be read") from error
 
 
-def _lines(spark: SparkSession, directory: str, pattern: str) -> DataFrame:
+def _lines(spark: SparkSession, directory: str, names: Mapping[str, str], pattern: str) -> DataFrame:
     """Return `run`, `file` and `value` of every line of the files whose names match."""
-    names = _run_names(spark, directory)
     # Spark writes a local file as `file:///a` in the one place and as `file:/a` in the other.
     named = F.create_map(
         *(

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.attacks.catalogue import Subject
+from hushcast_analytics.checkpoints import small
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _of_publishers(facts: TrialFacts, truths: DataFrame, trial: str) -> Trials:
     asked = everyone.select("run", "trial").distinct()
     questions = asked.withColumn("token", F.col("trial")) if trial == "message" else facts.topics
     h = honest.groupBy("run").agg(F.count("*").alias("candidates"))
-    trials = asked.join(F.broadcast(h), "run").withColumn("bound", 1 / F.col("candidates"))
+    trials = asked.join(small(h), "run").withColumn("bound", 1 / F.col("candidates"))
     return Trials(questions, honest, targets.select("run", "trial", "target"), trials)
 
 
@@ -114,7 +115,7 @@ def _of_topics(facts: TrialFacts) -> Trials:
     h = honest.groupBy("run").agg(F.count("*").alias("candidates"))
     others = F.col("subscribers") - F.col("colluding")
     trials = (
-        s.join(F.broadcast(h), "run")
+        s.join(small(h), "run")
         .withColumn("bound", others / F.col("candidates"))
         .select("run", "trial", "candidates", "bound")
     )
@@ -135,7 +136,7 @@ def _of_links(facts: TrialFacts) -> Trials:
     targets = pairs.select("run", "trial", "target")
     counted = targets.groupBy("run", "trial").agg(F.count("*").alias("linked"))
     h = topics.groupBy("run").agg((F.count("*") - 1).alias("candidates"))
-    trials = counted.join(F.broadcast(h), "run").withColumn("bound", F.col("linked") / F.col("candidates"))
+    trials = counted.join(small(h), "run").withColumn("bound", F.col("linked") / F.col("candidates"))
     asked = facts.topics.join(topics.withColumnRenamed("candidate", "trial"), ["run", "trial"], "left_semi")
     return Trials(asked, topics, targets, trials.select("run", "trial", "candidates", "bound"))
 
@@ -148,5 +149,5 @@ def _of_participants(facts: TrialFacts) -> Trials:
     ).select("run", F.col("node").alias("trial"), F.col("topic").alias("target"))
     t = topics.groupBy("run").agg(F.count("*").alias("candidates"))
     counted = targets.groupBy("run", "trial").agg(F.count("*").alias("held"))
-    trials = counted.join(F.broadcast(t), "run").withColumn("bound", F.col("held") / F.col("candidates"))
+    trials = counted.join(small(t), "run").withColumn("bound", F.col("held") / F.col("candidates"))
     return Trials(facts.topics, topics, targets, trials.select("run", "trial", "candidates", "bound"))

@@ -16,6 +16,7 @@ from hushcast_analytics.attacks.box_evidence import (
     visits,
 )
 from hushcast_analytics.attacks.presence_attacks import present
+from hushcast_analytics.checkpoints import small
 from hushcast_analytics.posteriors import nothing, weighed_by
 
 ENDS_WITHIN = 2.0  # seconds: the links of one daemon end together when it goes
@@ -70,7 +71,7 @@ def survivors(view: AdversaryView) -> DataFrame:
     chance = F.least(1 - F.exp(-2 * F.col("within") * rate), F.lit(1 - 1e-9))
     evidence = (
         met.join(counts.withColumnRenamed("trial", "candidate"), ["run", "kind", "candidate"])
-        .join(F.broadcast(span), "run")
+        .join(small(span), "run")
         .select("run", "trial", "candidate", (-F.log(chance)).alias("ratio"))
     )
     return weighed_by(evidence, view)

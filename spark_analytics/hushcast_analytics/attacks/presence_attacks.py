@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import AdversaryView
 from hushcast_analytics.attacks.tree_evidence import seats
+from hushcast_analytics.checkpoints import small
 from hushcast_analytics.posteriors import weighed_by
 
 SLACK = 0.02  # share of epochs in which a roster and a machine disagree: it lists who was there before it
@@ -52,7 +53,7 @@ def present(states: DataFrame, view: AdversaryView, there: DataFrame | None = No
     listed = rosters.groupBy("run", "epoch").agg(F.count("*").alias("listed"))
     sizes = ever.groupBy("run").agg(F.count("*").alias("ever"))
     q = F.least(F.col("listed") / F.col("ever"), F.lit(1 - SLACK))
-    epochs = states.join(listed, ["run", "epoch"]).join(F.broadcast(sizes), "run").withColumn("q", q)
+    epochs = states.join(listed, ["run", "epoch"]).join(small(sizes), "run").withColumn("q", q)
     slack = F.lit(math.log(SLACK))
     there_ratio = F.when(F.col("up"), -F.log("q")).otherwise(slack - F.log("q"))
     away_ratio = F.when(F.col("up"), slack - F.log(1 - F.col("q"))).otherwise(-F.log(1 - F.col("q")))

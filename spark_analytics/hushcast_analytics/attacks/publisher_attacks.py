@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from hushcast_analytics.adversaries import AdversaryView
 from hushcast_analytics.attacks.presence_attacks import present
 from hushcast_analytics.attacks.tree_evidence import about, instructed
+from hushcast_analytics.checkpoints import small
 from hushcast_analytics.posteriors import shared_by, weighed_by
 
 NEVER = -30.0  # log likelihood ratio of what should not be possible
@@ -52,7 +53,7 @@ def origin_choice(view: AdversaryView) -> DataFrame:
     expected = (
         dropped.groupBy("run", "trial")
         .agg(F.countDistinct("message").alias("drops"))
-        .join(F.broadcast(sizes), "run")
+        .join(small(sizes), "run")
         .select("run", "trial", (F.col("drops") / F.col("colluding")).alias("expected"))
     )
     # A colluder hears of each message of the relays directly below it.

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import AdversaryView
 from hushcast_analytics.attacks.tree_evidence import about, below_in_one_tree, counts, passed_on, seats
+from hushcast_analytics.checkpoints import small
 from hushcast_analytics.posteriors import nothing, shared_by, weighed_by
 from hushcast_protocol.overlay.tree import branching
 
@@ -81,7 +82,7 @@ def _total(view: AdversaryView) -> DataFrame:
     return (
         seen.groupBy("run", "trial")
         .agg(F.countDistinct("message").alias("seen"))
-        .join(F.broadcast(sizes), "run")
+        .join(small(sizes), "run")
         .withColumn("total", F.col("seen") / (1 - F.pow(1 - F.col("share"), F.lit(view.depth))))
         .select("run", "trial", "total")
     )

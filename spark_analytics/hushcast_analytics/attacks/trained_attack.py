@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import AdversaryView
 from hushcast_analytics.attacks.tree_evidence import about, handed_on, passed_on, seats
+from hushcast_analytics.checkpoints import small
 from hushcast_analytics.posteriors import weighed_by
 
 PRIOR_SIGHTINGS = 0.5  # added to each count (Jeffreys prior): events not seen in training are possible
@@ -99,15 +100,15 @@ def learn(view: AdversaryView, targets: DataFrame, learning: TrainingFeatures) -
     marked = valid.join(subscribers, ["run", "trial", "candidate"], "left").fillna(0, ["hit"])
     tally = marked.groupBy("sign").agg(F.sum("hit").alias("hits"), F.sum(1 - F.col("hit")).alias("misses"))
     sizes = view.candidates.groupBy("run").agg(F.count("*").alias("candidates"))
-    trials = targets.join(F.broadcast(sizes), "run").agg(
+    trials = targets.join(small(sizes), "run").agg(
         F.count("*").alias("subscribers"), (F.sum("candidates") - F.count("*")).alias("others")
     )
     rate = (F.col("hits") + PRIOR_SIGHTINGS) / (F.col("subscribers") + PRIOR_SIGHTINGS)
     other = (F.col("misses") + PRIOR_SIGHTINGS) / (F.col("others") + PRIOR_SIGHTINGS)
-    return tally.crossJoin(F.broadcast(trials)).select("sign", F.log(rate / other).alias("ratio"))
+    return tally.crossJoin(small(trials)).select("sign", F.log(rate / other).alias("ratio"))
 
 
 def trained(view: AdversaryView, learnt: DataFrame, learning: TrainingFeatures) -> DataFrame:
     """Name the subscriber a posteriori; a sign that training never showed says nothing."""
-    evidence = sightings(view, learning).join(F.broadcast(learnt), "sign")
+    evidence = sightings(view, learning).join(small(learnt), "sign")
     return weighed_by(evidence, view)

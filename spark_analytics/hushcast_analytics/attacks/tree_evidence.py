@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import AdversaryView
-from hushcast_analytics.checkpoints import little_in_one
+from hushcast_analytics.checkpoints import little_in_one, small
 from hushcast_analytics.marks import marks
 
 TRUNK = "tokens[0]"
@@ -20,7 +20,8 @@ TRUNK = "tokens[0]"
 
 def about(view: AdversaryView, observations: DataFrame) -> DataFrame:
     """Return the observations whose first token a question names, with its `trial`."""
-    return observations.withColumn("token", F.expr(TRUNK)).join(view.questions, ["run", "token"])
+    found = observations.withColumn("token", F.expr(TRUNK)).join(view.questions, ["run", "token"])
+    return little_in_one(found)
 
 
 def of_others(view: AdversaryView, links: DataFrame, relay: str, above: str) -> DataFrame:
@@ -50,7 +51,7 @@ def _seats(view: AdversaryView) -> DataFrame:
     installed = view.observations.where("kind = 'installed'")
     holders = installed.select("run", "node").distinct()
     # Colluders are few, and so are runs: by these alone few machines would do all.
-    tested = view.questions.join(F.broadcast(holders), "run").withColumn("mark", marks("token", "node"))
+    tested = view.questions.join(small(holders), "run").withColumn("mark", marks("token", "node"))
     # An instruction may come again, one by one, to a relay that confirmed too late: the first tells most.
     theirs = installed.join(tested.select("run", "trial", "node", "mark"), ["run", "node", "mark"])
     return (

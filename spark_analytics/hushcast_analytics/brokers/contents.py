@@ -9,6 +9,7 @@ from hushcast_analytics.brokers.colluder_draws import ColluderDraws
 from hushcast_analytics.brokers.layer_attacks import BROKERS as BY_BROKERS
 from hushcast_analytics.brokers.observers import BROKERS, CLIENTS, ROOT, ROOT_AND_BROKERS, TOGETHER
 from hushcast_analytics.brokers.traffic_shares import LABEL
+from hushcast_analytics.checkpoints import small
 
 _MESSAGE = ["copy", "message"]
 
@@ -22,17 +23,17 @@ def contents(
     the observations of all brokers, `found` what colluders opened of items; `carried` says which messages are
     on topics that colluders know (`known`), which alone count.
     """
-    members = F.broadcast(draw.members)
+    members = small(draw.members)
     passed = sent.select("run", "node", "message", "tokens").join(members, ["run", "node"])
     passed = passed.select("profile", *_MESSAGE, F.explode(_labels()).alias("item"))
     # A member of the community has its key, which a colluding broker has of any client of theirs.
     keyed = draw.members.where("is_client").select("copy", F.lit(True).alias("keyed")).distinct()
-    opened = passed.join(_opened(found), ["copy", "item"], "left").join(F.broadcast(keyed), "copy", "left")
+    opened = passed.join(_opened(found), ["copy", "item"], "left").join(small(keyed), "copy", "left")
     by_brokers = opened.select(*_MESSAGE, F.explode(_by_brokers()).alias("figure"))
     by_clients = carried.join(members, ["run", "node"]).select(*_MESSAGE, _all_of(CLIENTS, TOGETHER))
     messages = carried.groupBy("run", "message").agg(F.first("known").alias("known"))
     whole = messages.groupBy("run").agg(F.count("*").alias("n"), F.count_if("known").alias("known"))
-    wholes = draw.copies.join(F.broadcast(whole), "run")
+    wholes = draw.copies.join(small(whole), "run")
     named = by_brokers.unionByName(by_clients).distinct()
     named = named.join(messages.where("known").select("message"), "message", "left_semi")
     hits = named.groupBy("copy", "figure").agg(F.count("*").cast("double").alias("hits"))

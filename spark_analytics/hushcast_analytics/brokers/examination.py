@@ -22,7 +22,7 @@ from hushcast_analytics.brokers.layer_findings import opened
 from hushcast_analytics.brokers.observers import OBSERVERS
 from hushcast_analytics.brokers.topic_recipients import followed
 from hushcast_analytics.brokers.traffic_shares import by_shares
-from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.checkpoints import kept, small
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.profile_runs import AnalysisPlan
 from hushcast_analytics.report.brokers_section import attacks_on
@@ -109,13 +109,9 @@ def _interests(found: DataFrame, draw: ColluderDraws) -> tuple[DataFrame, DataFr
     answer = ["copy", "owner", "element"]
     pairs = [(attack, figure) for attack, figures in _COUNTS_FOR.items() for figure in figures]
     figures = found.sparkSession.createDataFrame(pairs, "attack string, figure string")
-    said = (
-        found.join(F.broadcast(figures), "attack")
-        .groupBy(*answer, "figure")
-        .agg(F.max("weight").alias("hit"))
-    )
-    asked = draw.questions.join(F.broadcast(draw.copies), "run")
-    bad = F.broadcast(draw.members.select("copy", "node"))
+    said = found.join(small(figures), "attack").groupBy(*answer, "figure").agg(F.max("weight").alias("hit"))
+    asked = draw.questions.join(small(draw.copies), "run")
+    bad = small(draw.members.select("copy", "node"))
     honest = kept(asked.join(bad, ["copy", "node"], "left_anti"))
     hits = honest.where("known").join(said, answer).groupBy("copy", "figure").agg(F.sum("hit").alias("hits"))
     return honest.groupBy("profile", "share", "copy").agg(F.count("*").alias("n")), hits

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.brokers.colluder_draws import ColluderDraws
 from hushcast_analytics.brokers.layer_attacks import played
+from hushcast_analytics.checkpoints import small
 from hushcast_analytics.trace_files import Traces
 from hushcast_protocol.brokers.privacy import read_privacy
 
@@ -35,20 +36,16 @@ def opened(traces: Traces, draw: ColluderDraws) -> DataFrame:
     """Return (copy, attack, owner, element, item): what is found by colluders' own rows and dictionary."""
     rows = traces.observations.where(F.col("kind").isin(*_KINDS))
     invented = traces.truths.where("kind = 'invented'").select("run", "node", "by")
-    rows = rows.join(F.broadcast(invented), ["run", "node"], "left").withColumn(
-        "made", F.col("by").isNotNull()
-    )
-    seen = rows.withColumn("node", F.coalesce("by", "node")).join(F.broadcast(draw.members), ["run", "node"])
+    rows = rows.join(small(invented), ["run", "node"], "left").withColumn("made", F.col("by").isNotNull())
+    seen = rows.withColumn("node", F.coalesce("by", "node")).join(small(draw.members), ["run", "node"])
     copies = draw.copies.where("profile like 'full/%'")
     known = draw.questions.where("known").select("run", F.col("element").alias("key")).distinct()
-    words = known.join(F.broadcast(copies), "run").select(
-        "copy", "profile", F.lit("word").alias("kind"), "key"
-    )
+    words = known.join(small(copies), "run").select("copy", "profile", F.lit("word").alias("kind"), "key")
     table = seen.where("profile like 'full/%'").select(*_PLAYED).unionByName(words, allowMissingColumns=True)
     under_layers = table.groupBy("copy").applyInArrow(_played, ", ".join(f"{name} string" for name in NAMES))
     # A member of the community has its key, which a colluding broker has of any client of theirs.
     keyed = draw.members.where(f"{_SEALED} and is_client").select("copy").distinct()
-    sealed = seen.where(_SEALED).join(F.broadcast(keyed), "copy", "left_semi")
+    sealed = seen.where(_SEALED).join(small(keyed), "copy", "left_semi")
     clear = _by_name(seen.where("profile in ('clear', 'hash')"), traces.truths)
     return under_layers.unionByName(clear).unionByName(_by_client(sealed, traces.truths, draw))
 

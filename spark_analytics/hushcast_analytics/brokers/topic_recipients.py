@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.brokers.colluder_draws import ColluderDraws
+from hushcast_analytics.checkpoints import small
 
 _MINE = ["run", "node"]
 
@@ -21,7 +22,7 @@ def followed(carried: DataFrame, sent: DataFrame, draw: ColluderDraws) -> DataFr
     or what the root says (`root-tells`). Whose a client's key is judges. `carried` and `sent` are those of
     `client_messages.py`.
     """
-    members = F.broadcast(draw.members)
+    members = small(draw.members)
     mine = carried.join(members, _MINE).select("copy", "topic", "message").distinct()
     whole = mine.groupBy("copy", "topic").agg(F.count("*").alias("whole"))
     each = sent.select("run", "node", "client", "message").distinct()

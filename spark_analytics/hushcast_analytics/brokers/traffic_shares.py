@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.adversaries import is_known
 from hushcast_analytics.brokers.colluder_draws import ColluderDraws
-from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.checkpoints import kept, small
 from hushcast_analytics.profile_runs import AnalysisPlan
 
 LABEL = 3  # tokens of a label under layers, the first of which is its name
@@ -39,7 +39,7 @@ def by_shares(carried: DataFrame, sent: DataFrame, draw: ColluderDraws, wanted: 
     chance = named.where("attack = 'link-shares'").select("run", "node", "client", "chance").distinct()
     blind = chance.join(asked, ["run", "client"]).withColumn("weight", F.col("chance"))
     answers = found.unionByName(blind.withColumn("attack", F.lit("blind")), allowMissingColumns=True)
-    of_brokers = answers.join(F.broadcast(draw.members.select("run", "copy", "node")), ["run", "node"])
+    of_brokers = answers.join(small(draw.members.select("run", "copy", "node")), ["run", "node"])
     return of_brokers.select("copy", "attack", "owner", "element", "weight")
 
 
@@ -80,7 +80,7 @@ def _named(counted: DataFrame, popular: DataFrame) -> DataFrame:
     counts = counted.groupBy(*_OF_ROW).agg(F.countDistinct("message").alias("count"))
     log = F.col("count") * F.log("share") + (F.col("messages") - F.col("count")) * F.log1p(-F.col("share"))
     over = Window.partitionBy(*_OF_ROW)
-    each = counts.join(F.broadcast(popular), "run").withColumn("likely", F.round(log, 9))
+    each = counts.join(small(popular), "run").withColumn("likely", F.round(log, 9))
     best = each.withColumn("best", F.max("likely").over(over)).where("likely = best")
     weight = (1 / F.count("*").over(over)).alias("weight")
     return best.select("run", "node", "client", "topic", "attack", weight, "chance")

@@ -16,7 +16,7 @@ from hushcast_analytics.central.parties import USER, Party, members_of, numbered
 from hushcast_analytics.central.party_results import DEFINITIONS, SHARES
 from hushcast_analytics.central.party_shares import shares
 from hushcast_analytics.central.party_sight import OF, PartySight
-from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.checkpoints import kept, small
 from hushcast_analytics.measures import measured
 from hushcast_analytics.profile_runs import AnalysisPlan
 from hushcast_analytics.trace_files import Traces
@@ -95,7 +95,7 @@ def _definitions(
     """Return `FIGURES` by profile, definition and number of a party."""
     did = truths.where("kind in ('subscribed', 'published') or kind = 'started' and role = 'client'")
     each = members.select(*OF).distinct()
-    copies = kept(_copied(did.join(F.broadcast(each), "run")))
+    copies = kept(_copied(did.join(small(each), "run")))
     theirs = _copied(members.select(*OF, "node"))
     believed = {
         "publisher": publishers(sight),

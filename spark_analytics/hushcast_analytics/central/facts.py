@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from hushcast_analytics.central.parties import DELIVERIES, PUBLICATIONS, SERVER
-from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.checkpoints import kept, small
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def facts_of(observations: DataFrame, truths: DataFrame) -> Facts:
     started = truths.where("kind = 'started' and role is not null")
     people = kept(started.groupBy("run", "node").agg(F.first("role").alias("role")))
     passed = observations.where("kind in ('registered', 'handed', 'dispatched')")
-    seen = kept(passed.join(F.broadcast(people), ["run", "node"]))
+    seen = kept(passed.join(small(people), ["run", "node"]))
     deliveries = _deliveries(seen, truths)
     publications = _publications(seen, truths, deliveries)
     return Facts(people, _requests(seen, truths), publications, _tied(deliveries, publications))

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from hushcast_analytics.checkpoints import small
+
 SERVER, PUBLICATIONS, DELIVERIES, USER = "server", "publications", "deliveries", "client"
 """Roles, as traces have them."""
 
@@ -100,7 +102,7 @@ def members_of(people: DataFrame, found: DataFrame, seed: int) -> DataFrame:
     )
     return (
         people.withColumn("place", place)
-        .crossJoin(F.broadcast(found))
+        .crossJoin(small(found))
         .where(theirs)
         .select("run", "party", "node", "role", "told", "guesses", "opens")
     )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from hushcast_analytics.central.facts import Facts
 from hushcast_analytics.central.parties import DELIVERIES, PUBLICATIONS, SERVER, USER
-from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.checkpoints import kept, small
 
 OF = ["run", "party"]
 
@@ -32,8 +32,8 @@ class PartySight:
     def __init__(self, facts: Facts, truths: DataFrame, members: DataFrame, guessed: Column) -> None:
         """`members` are as `parties.members_of` returns them; `guessed` tells which topics guessers know."""
         theirs = members.where(F.col("role") == USER)
-        self._own = F.broadcast(theirs.select(*OF, F.col("node").alias("owner")))
-        self._each = F.broadcast(
+        self._own = small(theirs.select(*OF, F.col("node").alias("owner")))
+        self._each = small(
             members.groupBy(*OF, "opens", "told", "guesses").agg(
                 *(F.max(F.col("role") == role).alias(role) for role in (SERVER, PUBLICATIONS, DELIVERIES))
             )

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from hushcast_analytics.checkpoints import kept
+from hushcast_analytics.checkpoints import kept, small
 from hushcast_analytics.errors import TracesError
 from hushcast_analytics.filters.subscription_rows import NOTHING, READ, Row, SubscriptionRows, batch_of
 from hushcast_protocol.base.errors import DecodeError
@@ -34,7 +34,7 @@ def standing(observations: DataFrame) -> DataFrame:
     most = (
         moments.withColumn("there", so_far).groupBy("run").agg(F.max(F.struct("there", "time")).alias("at"))
     )
-    before = said.join(F.broadcast(most), "run").where("time <= at.time")
+    before = said.join(small(most), "run").where("time <= at.time")
     # Who asks and ends within a microsecond may have done so in either order: rather one too many.
     order = F.struct("time", F.expr("kind = 'asked'"))
     last = before.groupBy(*_KEY).agg(F.max_by("kind", order).alias("last")).where("last = 'asked'")
