@@ -202,7 +202,8 @@ def _keep(spark: SparkSession, out: Path, profiles: list[ProfileRuns], findings:
     names = (*SUMMARY_KEYS, *_MORE)
     rows = json.dumps([{name: row[name] for name in names} for row in findings.attacks])
     # Java reads what Python would load pandas for, to hand it over.
-    table = spark.range(1).select(F.inline(F.from_json(F.lit(rows), f"array<struct<{ATTACK_ROWS}>>")))
+    read = F.from_json(F.lit(rows), f"array<struct<{ATTACK_ROWS}>>", {"mode": "FAILFAST"})
+    table = spark.range(1).select(F.inline(read))
     table.write.mode("overwrite").parquet(str(out / "attacks"))
 
 

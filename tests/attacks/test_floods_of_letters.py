@@ -16,7 +16,7 @@ from lettered_network import LetterDaemon, desks_of, lettered_network
 from small_network import ONE, small_network
 from steps import one_step
 
-from hushcast_overlay.relay.cover import errand_desk, places
+from hushcast_overlay.relay.cover import errand_desk, parcel_errands, places
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.cover import letter_batch, letter_second
@@ -38,7 +38,7 @@ from hushcast_protocol.cover.letters import Stage, empty_letter, size_at
 from hushcast_protocol.cover.receipt_list import BLOCK, LIST
 from hushcast_protocol.cover.waybills import WAYBILL, Waybill
 from hushcast_protocol.overlay.frames import OverlayFrame
-from hushcast_protocol.overlay.letter_errands import DropErrand, errand_body
+from hushcast_protocol.overlay.letter_errands import DropErrand, GiveErrand, errand_body
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
 
@@ -244,11 +244,15 @@ async def test_a_second_whose_letters_have_many_messages_takes_turns_and_none_wa
                 batch.hold(daemon.draw(32), (second, LetterFind(receipt, body)))
         await desk.end_round(daemon.now)
         await desk.let_go(daemon.now)
+        desk._receipts.note_done(daemon.chain.second, daemon.draw(NUMBER))
+        desk._parcels._under_way[daemon.chain.porter] = parcel_errands.GIVEN_TO_ONE  # so it waits
+        desk._parcels.add(daemon.chain.second, b"", GiveErrand(daemon.chain.porter, b""))
         first = [desk._errands.pop()[0] for _ in range(6)]
         assert first.count(daemon.chain.second) == 3, "one each in turn, whatever came first"
         assert desk._errands
-        await desk.let_go(daemon.now + 1)
-        assert not desk._errands
+        await desk.let_go(daemon.now + 2)
+        waiting = desk._errands, desk._parcels._waiting, desk._receipts._done
+        assert not any(waiting)
 
 
 async def test_a_third_lists_once_a_round_and_a_second_hands_down_as_often() -> None:

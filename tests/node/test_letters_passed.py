@@ -16,10 +16,9 @@ from hushcast_overlay.relay.cover.errand_desk import ErrandDesk
 from hushcast_overlay.relay.cover.waybill_desk import WaybillDesk
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.cover import porter_queue
-from hushcast_protocol.cover.cover_frames import CoverList, CoverMarked, CoverPassed, CoverWaybill
+from hushcast_protocol.cover.cover_frames import CoverMarked, CoverPassed, CoverWaybill
 from hushcast_protocol.cover.cover_rules import PASSED_A_ROUND
-from hushcast_protocol.cover.letter_contents import NUMBER
-from hushcast_protocol.cover.receipt_list import LIST
+from hushcast_protocol.cover.receipt_list import ReceiptList
 from hushcast_runtime.storage.store import Change
 
 EVENING = 17  # epochs later than other networks begin: a new day comes after nine rounds
@@ -51,16 +50,21 @@ def marked_at_thirds(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
     return seen
 
 
-def listed_by_thirds(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
-    """The numbers on the lists of thirds from now on, and how often each is."""
+def noted_by_thirds(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
+    """The numbers that thirds have for their lists from now on, and how often each."""
     seen: Counter[bytes] = Counter()
-    send_list = ErrandDesk._send_list
+    note, note_done = ReceiptList.note, ReceiptList.note_done
 
-    async def sent(desk: Any, listed: CoverList) -> None:
-        seen.update(listed.listed[at : at + NUMBER] for at in range(0, LIST, NUMBER))
-        await send_list(desk, listed)
+    def noted(receipts: ReceiptList, second: bytes, number: bytes) -> None:
+        seen[number] += 1
+        note(receipts, second, number)
 
-    monkeypatch.setattr(ErrandDesk, "_send_list", sent)
+    def noted_done(receipts: ReceiptList, second: bytes, number: bytes) -> None:
+        seen[number] += 1
+        note_done(receipts, second, number)
+
+    monkeypatch.setattr(ReceiptList, "note", noted)
+    monkeypatch.setattr(ReceiptList, "note_done", noted_done)
     return seen
 
 
@@ -69,7 +73,7 @@ async def test_messages_in_letters_are_heard_and_listed_and_loops_come_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(porter_queue, "below", lambda *_: 1)  # letters pass from the next round on
-    listed = listed_by_thirds(monkeypatch)
+    noted = noted_by_thirds(monkeypatch)
     async with lettered_network(later=EVENING) as net:
         ear = await net.clients[0].listen()
         daemon = LetterDaemon(net)
@@ -83,7 +87,7 @@ async def test_messages_in_letters_are_heard_and_listed_and_loops_come_back(
         losses = daemon.letters.judge.record
         assert (losses.score, losses.lost) == (0.0, 0), "each number that was to be listed was"
         assert net.count("letters_refused") == 0
-        assert set(listed.values()) == {1}, (
+        assert set(noted.values()) == {1}, (
             "a number that is twice on a list is of a letter, and of which kind"
         )
         assert {len(one.blocks) for one in daemon.blocks} == {4}

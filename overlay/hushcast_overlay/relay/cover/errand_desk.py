@@ -41,6 +41,7 @@ class ErrandDesk:
         self._receipts = ReceiptList(self._env.randomness)
         self._release = LetterRelease(rules)
         self._came: Counter[RelayId] = Counter()  # letters of each second since the last round
+        self._hour = 0  # the round that ends the one of now
         self._errands: RoundRobin[RelayId, tuple[bytes, Message]] = RoundRobin()
         self._more = ChangeSignal()
         self._parcels = ParcelErrands(means, self._receipts.note_done)
@@ -108,7 +109,9 @@ class ErrandDesk:
 
         What there was no time for is drawn at random from a second's, as they come in random order.
         """
-        if now == self._rules.released_in(now):
+        hour = self._rules.released_in(now + 1)
+        if hour != self._hour:  # also where the moment at which one ends was slept over
+            self._hour = hour
             self._receipts.end_hour()
             self._parcels.end_hour()
             self._errands = RoundRobin()
