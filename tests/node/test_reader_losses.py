@@ -94,7 +94,10 @@ async def test_a_reader_that_was_away_for_more_than_a_day_is_told_once_and_hears
         await net.sleep_until(net.calendar.day_start(day + 2) + ROUND)
         await reader.start()
         ear = await reader.reading()
-        assert await ear.hears(1, HEARD_WITHIN) == [b"on the day it left"]
+        heard = await ear.hears(1, HEARD_WITHIN)
+        assert heard[0] == b"on the day it left"
+        # A letter of the next day's tree may have been under way: then that one has come as well.
+        assert heard[1:] in ([], [b"on the next"])
         ear = await is_told_once(reader, ear, 4 * ROUND)
         await until(lambda: told(reader)["ready"], DAY, "today's relays were told")
         await published(net, b"now")
