@@ -216,6 +216,19 @@ async def test_parcels_in_letters_wait_at_a_third_in_turn_and_for_an_hour() -> N
         assert not listed
 
 
+def test_a_parcel_that_has_to_wait_for_its_relay_still_has_its_turn() -> None:
+    means: Any = None  # nothing is handed over here
+    errands = parcel_errands.ParcelErrands(means, lambda *_: None)
+    for relay, number in ((b"a" * 32, b"1"), (b"a" * 32, b"2"), (b"b" * 32, b"3")):
+        errands.add(b"m" * 32, number, GiveErrand(relay, b""))
+    first, second = (errands._waiting.pop() for _ in range(2))
+    errands._waiting.add(*second)  # its relay has too many under way
+    left = []
+    while errands._waiting:
+        left.append(errands._waiting.pop())
+    assert {item[0] for _, item in (first, *left)} == {b"1", b"2", b"3"}
+
+
 async def test_a_relay_without_cover_takes_no_word_of_lanes() -> None:
     async with small_network(relays=3, clients=0) as net:
         mole, other, _ = net.relays

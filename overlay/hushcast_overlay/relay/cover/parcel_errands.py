@@ -32,21 +32,23 @@ class _Turns:
     """What waits, by second, and of each by relay: many for a few that do not answer hold up few others."""
 
     def __init__(self) -> None:
-        self._seconds: RoundRobin[RelayId, tuple[bytes, GiveErrand]] = RoundRobin()
-        self._relays: dict[RelayId, RoundRobin[RelayId, tuple[bytes, GiveErrand]]] = {}
+        self._waiting: dict[RelayId, RoundRobin[RelayId, tuple[bytes, GiveErrand]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._seconds)
+        return bool(self._waiting)
 
     def add(self, second: RelayId, item: tuple[bytes, GiveErrand]) -> None:
         """Let an errand and its number wait."""
-        self._seconds.add(second, item)
-        self._relays.setdefault(second, RoundRobin()).add(item[1].relay, item)
+        self._waiting.setdefault(second, RoundRobin()).add(item[1].relay, item)
 
     def pop(self) -> tuple[RelayId, tuple[bytes, GiveErrand]]:
         """Take out the next: of the second whose turn it is, of the relay whose turn it is there."""
-        second, _ = self._seconds.pop()
-        return second, self._relays[second].pop()[1]
+        second, relays = next(iter(self._waiting.items()))
+        del self._waiting[second]
+        _, item = relays.pop()
+        if relays:
+            self._waiting[second] = relays
+        return second, item
 
 
 class ParcelErrands:
