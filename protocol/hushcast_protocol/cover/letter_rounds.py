@@ -287,8 +287,8 @@ class LetterRounds:
         while their daemon was away, whoever sees a message dropped twice would see when it was back.
         """
         for message in self._messages:
-            is_late = message.waits_until < min(now, unread) or message.until < now
-            if message.number is not None and message.waits_until < now and is_late:
+            is_read = message.waits_until < unread or message.until < now
+            if message.number is not None and message.waits_until < now and is_read:
                 message.number = None
         gone = [
             one

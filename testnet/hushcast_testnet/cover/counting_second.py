@@ -13,6 +13,7 @@ from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.letter_rounds import LetterRounds
 from hushcast_protocol.cover.letters import OpenedLetter
 from hushcast_protocol.cover.porter_queue import PorterQueue
+from hushcast_testnet.cover.best_fit import guessed_first
 
 _RULES = CoverRules(bytes(32), 3600, round_seconds=3600)
 _ROUNDS = 720  # thirty days
@@ -38,8 +39,7 @@ def presence_guessed(daemons: int, trials: int, fault: PorterFault, seed: int = 
         lines = [presence_line(chance) for _ in range(daemons)]
         counts = _counts(lines[0], fault, chance)
         fits = [abs(_covariance(line, counts)) / (_covariance(line, line) ** 0.5 or 1.0) for line in lines]
-        best = [place for place, fit in enumerate(fits) if fit >= max(fits) - 1e-12]
-        found += (0 in best) / len(best)
+        found += guessed_first(fits)
     return found / trials * daemons
 
 

@@ -14,6 +14,7 @@ from hushcast_protocol.cover.lane_porter import LanePorter
 from hushcast_protocol.cover.lane_seconds import LANES
 from hushcast_protocol.cover.letter_contents import NUMBER, LetterReceipt
 from hushcast_protocol.cover.letter_rounds import LetterRounds
+from hushcast_testnet.cover.best_fit import guessed_first
 from hushcast_testnet.cover.chance_lines import LineKind, drawn_line
 from hushcast_testnet.cover.counting_second import presence_line
 from hushcast_testnet.cover.laned_network import LanedDaemon, LanedNetwork, LaneFault
@@ -47,9 +48,7 @@ def owner_guessed(daemons: int, trials: int, fault: LaneFault, seed: int = 1) ->
         withheld = [chance.random() < _WITHHELD for _ in range(_ROUNDS)]
         for is_withheld in withheld:
             network.play_round(frozenset({lane}) if is_withheld else frozenset())
-        fits = [_agreement(daemon, withheld) for daemon in network.daemons]
-        best = [place for place, fit in enumerate(fits) if fit == max(fits)]
-        found += (0 in best) / len(best)
+        found += guessed_first([_agreement(daemon, withheld) for daemon in network.daemons])
     return found / trials * daemons
 
 
@@ -130,8 +129,7 @@ def shower_guessed(daemons: int, trials: int, only_there: bool, seed: int = 1) -
         fits = [
             sum(line[now] == is_seen for now, is_seen in zip(rounds, seen, strict=True)) for line in lines
         ]
-        best = [place for place, fit in enumerate(fits) if fit == max(fits)]
-        found += (0 in best) / len(best)
+        found += guessed_first(fits)
     return found / trials * daemons
 
 
@@ -147,9 +145,7 @@ def owner_told_of(daemons: int, trials: int, kind: LineKind, seed: int = 1) -> f
         lines = [drawn_line(chance, _TURN_DAYS, kind, stays=True) for _ in range(daemons)]
         there = [_first_rounds(line) for line in lines]
         heard = _told_in(there[0], chance)
-        fits = [_tellings(rounds, heard) for rounds in there]
-        best = [place for place, fit in enumerate(fits) if fit == max(fits)]
-        found += (0 in best) / len(best)
+        found += guessed_first([_tellings(rounds, heard) for rounds in there])
     return found / trials * daemons
 
 
@@ -193,9 +189,7 @@ def owner_waited_for(
     for _ in range(trials):
         lines = [presence_line(chance, are_always_there) for _ in range(daemons)]
         heard = _heard(lines[0], rule, chance)
-        fits = [_likely(line, heard, rule) for line in lines]
-        best = [place for place, fit in enumerate(fits) if fit >= max(fits) - 1e-9]
-        found += (0 in best) / len(best)
+        found += guessed_first([_likely(line, heard, rule) for line in lines])
     return found / trials * daemons
 
 
