@@ -74,16 +74,16 @@ class HostLink:
 
     def __init__(
         self,
-        host: Relay,
-        standing: BoxStanding,
+        relay: RelayId,
         channel: Channel[ToOwner],
         connector: Connector,
         spawn: Callable[..., None],
     ) -> None:
-        self.host = host
-        """What it says of itself, whatever rosters say."""
-        self.standing = standing
-        """What it said first."""
+        self.has_told = trio.Event()
+        """Set once it has told how the box stands."""
+        self._relay = relay
+        self._host: Relay | None = None
+        self._standing: BoxStanding | None = None
         self.brought_at = self.asked_at = trio.current_time()
         """When it brought messages last, and was asked last for days gone by, by trio's clock."""
         self._channel = channel
@@ -97,20 +97,43 @@ class HostLink:
     async def opened(
         cls, box: Seed, host: RelayId, address: Address, connector: Connector, spawn: Callable[..., None]
     ) -> HostLink:
-        """Open a link to a host, and hear how the box stands; raise a `TransportError` or `PeerError`."""
-        channel = await connector.owner(box, host, address, decode_to_owner)
+        """Open a link to a host, which has said nothing yet; raise a `TransportError` or `PeerError`."""
+        return cls(host, await connector.owner(box, host, address, decode_to_owner), connector, spawn)
+
+    def take_for(self, listed: Relay) -> None:
+        """Take the host for what a roster says of it, so that it can be asked before it has told anything."""
+        self._host = listed
+
+    async def hear(self) -> None:
+        """Hear how the box stands, which a host says first; raise a `TransportError` or `PeerError`.
+
+        Then the link is closed. What was asked for before is answered once there is somebody who `serve`s.
+        """
         try:
-            standing = await channel.one(STANDING_WITHIN)
+            standing = await self._channel.one(STANDING_WITHIN)
             if not isinstance(standing, BoxStanding):
                 raise DecodeError("a host says something before it says how the box stands")
             relay, says = check_host_card(standing.card)
-            if relay != host:
+            if relay != self._relay:
                 raise DecodeError("a host shows another one's card")
-            told = Relay(host, says, standing.parcel_key, 0, standing.difficulty)
-            return cls(told, standing, channel, connector, spawn)
         except BaseException:
-            await channel.aclose()
+            await self.aclose()
             raise
+        self._host = Relay(relay, says, standing.parcel_key, 0, standing.difficulty)
+        self._standing = standing
+        self.has_told.set()
+
+    @property
+    def host(self) -> Relay:
+        """What it says of itself, whatever rosters say; until it has, what it was taken for."""
+        assert self._host is not None
+        return self._host
+
+    @property
+    def standing(self) -> BoxStanding:
+        """What it said first."""
+        assert self._standing is not None
+        return self._standing
 
     async def hold(self, hold: Hold, asked: Callable[[], None] = _nobody) -> RefusalReason | None:
         """Have elements lead to the box; return why not. Raises `TransportError` without an answer.
@@ -173,9 +196,7 @@ class HostLink:
                     if debt := bucket.owe(trio.current_time(), len(batch)):
                         await trio.sleep(debt)  # the host keeps what is not acknowledged, and sends no more
         finally:
-            self._is_over = True
-            for awaited in self._awaited.values():
-                awaited.over.set()
+            self._give_up()
 
     @property
     def is_open(self) -> bool:
@@ -184,8 +205,14 @@ class HostLink:
 
     async def aclose(self) -> None:
         """Close the link at once."""
-        self._is_over = True
+        self._give_up()
         await self._channel.aclose()
+
+    def _give_up(self) -> None:
+        """Wake all who wait for answers that will not come."""
+        self._is_over = True
+        for awaited in self._awaited.values():
+            awaited.over.set()
 
     def end(self) -> None:
         """Have the link end."""

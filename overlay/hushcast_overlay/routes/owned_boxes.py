@@ -240,6 +240,7 @@ class OwnedBoxes:
         is_new = not box.at
         for relay in box.hosts.relays:
             known, listed = box.host(relay), roster.relays.get(relay)
+            known.listed = listed
             if listed is not None and known.address != listed.address:
                 known.address, is_new = listed.address, True
         if is_new:
@@ -267,8 +268,11 @@ class OwnedBoxes:
             if known.address is None:
                 raise TransportError("no roster lists it")
             link = await HostLink.opened(box.seed, relay, known.address, self._connector, self._spawn)
+            self._ask_ahead(box, route, relay, link)
+            await link.hear()
         except (TransportError, PeerError) as error:
             log.info("a host was not reached", reason=str(error))
+            known.link = None
             known.tried(today, has_answered=False)
             await self._note_failure(name, box, route, relay)
             return
@@ -288,6 +292,15 @@ class OwnedBoxes:
                 known.link = None
             self._watch(box, route)
             await link.aclose()
+
+    def _ask_ahead(self, box: RouteBox, route: OverlayRoute | None, relay: RelayId, link: HostLink) -> None:
+        """Have a host that can have nothing of a box asked for all at once: how it stands is no news."""
+        known = box.host(relay)
+        if route is None or known.listed is None or not known.is_new or relay != box.hosts.current:
+            return
+        link.take_for(known.listed)
+        known.link = link
+        route.stirred.set()
 
     async def _greet(
         self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId, link: HostLink

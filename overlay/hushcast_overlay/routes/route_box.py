@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hushcast_overlay.routes.host_link import HostLink
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.roster import Relay
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.host_list import HostList
 from hushcast_runtime.change_signal import ChangeSignal
@@ -34,6 +35,8 @@ class AtHost:
     """Unix time from which on it is asked for what came after its use; on disk."""
     address: Address | None = None
     """Where it is reached, by its own word or the last roster that listed it; on disk."""
+    listed: Relay | None = None
+    """What the roster says of it by which it was looked for last."""
     answered: dict[int, bool] = field(default_factory=dict)
     """Whether it answered on a day, of those on which it was tried in this life of the daemon: the last."""
     sought: int = -1
@@ -43,9 +46,14 @@ class AtHost:
     lacking: int = -1
     """The first day of which the other host is to bring what this one did not; -1 for none. On disk."""
     link: HostLink | None = None
-    """The link to it, once it has told how the box stands."""
+    """The link to it, once it has told how the box stands; at once where it can have nothing of it."""
     leaving: HostLink | None = None
     """The link over which trunks are left with it."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was never asked for anything."""
+        return self.held < 0 and self.confirmed < 0
 
     def is_to_bring(self, day: int) -> bool:
         """Tell whether it was to ask keepers for all of a day: of its first one it may not have been."""

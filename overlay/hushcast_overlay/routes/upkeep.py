@@ -22,6 +22,7 @@ from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.host_cards import HostCard
 from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.renewals import RENEWS_FROM, next_renewal
@@ -262,13 +263,13 @@ class TreeUpkeep:
     async def _deliver(self, route: OverlayRoute, planned: TreeInstallation, confirm: Confirm) -> None:
         """Tell who is due; some top relays ahead, where somebody waits for their word.
 
-        In answer to a parcel that holds others a relay's confirmation comes with those from below it.
+        In answer to a parcel that holds others a relay's confirmation comes with those from below it. Who is
+        told ahead is told without the host's card, which may not be there yet, and gets it with its branch.
         """
         installation, link = planned.installation, self._boxes.link(planned.installation.root)
-        card = link.standing.card if link is not None else None
         near = await self._shards.find(installation.day, installation.trunk, installation.copy)
 
-        async def tell(relays: Iterable[RelayId]) -> None:
+        async def tell(relays: Iterable[RelayId], card: HostCard | None) -> None:
             await self._installer.deliver(
                 installation.tree,
                 near,
@@ -287,14 +288,16 @@ class TreeUpkeep:
 
         async def tell_ahead() -> None:
             with ahead:
-                await tell(self._env.sample(list(tops), self._shards.manner.told_ahead))
+                await tell(self._env.sample(list(tops), self._shards.manner.told_ahead), None)
 
         due, tops = sorted(planned.due), installation.tree.children.get(None, ())
         is_passed_on = link is not None and near.relay(link.host.id) is not None  # and takes no circuit each
         async with trio.open_nursery() as nursery:
             if is_passed_on and not route.ready.is_set() and len(tops) < len(due):
                 nursery.start_soon(tell_ahead)
-            await tell(due)
+            if link is not None:
+                await link.has_told.wait()
+            await tell(due, link.standing.card if link is not None else None)
             ahead.cancel()
 
     async def _forget_lapsed(self, route: OverlayRoute) -> None:

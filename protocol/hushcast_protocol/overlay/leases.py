@@ -51,7 +51,7 @@ class ToHost(Wire, frozen=True, tag="host"):
 class ToListedHost(Wire, frozen=True, tag="listed"):
     """A next hop that is the host of a box and that the roster lists: as `ToHost`, by an owner without card.
 
-    One under cover has none, as a card comes over a link to the host.
+    A card comes over a link to the host: one under cover has none, nor has one whose link has just opened.
     """
 
     relay: RelayId
@@ -179,17 +179,18 @@ class LeaseBook:
         "quota", "withdrawn") or a `PeerError`.
         """
         self._check_timely(install.lease, install.day, now)
-        address = None
+        held, before, address = self._leases.get(install.lease), None, None
         if isinstance(install.next_hop, ToHost):
             host, address = check_host_card(install.next_hop.card)
             hop = host_hop(host)
         elif isinstance(install.next_hop, ToListedHost):
             hop = host_hop(install.next_hop.relay)
+            if held is not None and held.hop == hop:
+                address = held.address  # of the card that may have come first
         else:
             hop = relay_hop(install.next_hop.relay)
         if key_of(hop) == self._relay:
             raise DecodeError("an instruction routes a relay to itself")
-        held, before = self._leases.get(install.lease), None
         if held is not None:
             before = held.hop if held.hop != hop else held.before
         once = tuple(dict.fromkeys(install.elements))

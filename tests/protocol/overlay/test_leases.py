@@ -117,6 +117,18 @@ def test_an_install_for_a_host_that_is_listed_has_it_as_a_host_and_leaves_its_ad
         carry_out(held, Install(LEASE, DAY, ToListedHost(OWN), elements(1), MARK, BYPASS))
 
 
+def test_who_names_a_host_without_its_card_again_takes_no_address_away():
+    held = book()
+    bare, whole = host_install(elements=elements(1)), host_install(elements=elements(1))
+    bare = msgspec.structs.replace(bare, next_hop=ToListedHost(relay_id(HOST)))
+    for install in (bare, whole, bare):
+        lease = carry_out(held, install)
+    assert lease.address == held.address_of(TO_HOST) == HOST_ADDRESS
+    assert lease is held.get(LEASE)
+    carry_out(held, to_relay(1))
+    assert held.get(LEASE).address is None, "it is another next hop"
+
+
 def test_the_same_install_may_be_repeated():
     held = book()
     carry_out(held, to_relay(1, 2))
