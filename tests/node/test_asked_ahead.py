@@ -11,6 +11,7 @@ from hosted_network import LONG
 from mortal_store import MortalStore
 from small_network import ONE, Ear, SmallNetwork, small_network, until
 
+from hushcast_local.topic_keys import TopicKeys
 from hushcast_overlay.relay.boxes.owners import OwnerRequests
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.routes.host_link import STANDING_WITHIN, HostLink
@@ -24,6 +25,9 @@ from hushcast_protocol.overlay.leases import Install, ToHost, ToListedHost, ToRe
 from hushcast_runtime.transports.channel_writer import Writer
 
 WAY = 1.0  # virtual seconds that each stream takes one way
+# Two links, owner to host and host to top relay, take a connection and an answer to the hello, there and back
+# each; and there and back go the parcel, over both, and the word.
+SUBSCRIBES_IN = (2 * (2 + 2) + 2 + 2) * WAY
 KILLED_FOR = 5.0
 SEATS = 9  # of ten relays
 
@@ -60,10 +64,24 @@ async def test_a_new_box_is_asked_for_a_round_trip_sooner(said: list[str]) -> No
         net.wires.delay = lambda: WAY
         began = trio.current_time()
         await subscribed(net)
-        # Two links, owner to host and host to top relay, take a connection and an answer to the hello, there
-        # and back each; and there and back go the parcel, over both, and the word.
-        assert trio.current_time() - began == pytest.approx((2 * (2 + 2) + 2 + 2) * WAY, abs=WAY / 2)
+        assert trio.current_time() - began == pytest.approx(SUBSCRIBES_IN, abs=WAY / 2)
         assert said == ["asked", "told"]
+
+
+async def test_the_host_is_dialled_while_the_topics_key_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    get = TopicKeys.get
+
+    async def slow(self: TopicKeys, *of: Any) -> Any:
+        if not self._keys:
+            await trio.sleep(3 * WAY)
+        return await get(self, *of)
+
+    async with small_network(relays=10, epoch=LONG, seed=4) as net:
+        net.wires.delay = lambda: WAY
+        monkeypatch.setattr(TopicKeys, "get", slow)
+        began = trio.current_time()
+        await subscribed(net)
+        assert trio.current_time() - began == pytest.approx(SUBSCRIBES_IN, abs=WAY / 2)
 
 
 async def test_a_box_that_was_asked_for_before_is_told_of_first(said: list[str]) -> None:

@@ -73,8 +73,8 @@ class OwnedBoxes:
         It is on disk before anybody hears of it. Raises what `Shards.find` does, and `Refusal` where no
         relay is listed.
         """
-        tokens = await route.wanted.tokens(day)
-        roster = (await self._shards.find(day, tokens.trunk, route.copy)).current()
+        trunk = (await route.wanted.tokens(day)).trunk if self._shards.is_cut(day) else b""  # takes a while
+        roster = (await self._shards.find(day, trunk, route.copy)).current()
         roster_day = roster.epoch // EPOCHS_A_DAY
         if (box := route.box) is None:
             if not roster.relays:

@@ -94,6 +94,7 @@ class TreeUpkeep:
             try:
                 if not isinstance(route.end, ListedEnd):
                     await self._boxes.of_day(route, day)
+                await route.wanted.tokens(day)  # made from the topic's name while the host is dialled
                 if self._is_there(route):
                     await self._tell(route, day, mends)
             except (TransportError, PeerError, Refusal) as error:
