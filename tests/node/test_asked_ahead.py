@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+from cut_network import cut_network
 from hosted_network import LONG
 from mortal_store import MortalStore
 from small_network import ONE, Ear, SmallNetwork, small_network, until
@@ -65,6 +66,13 @@ async def test_a_new_box_is_asked_for_a_round_trip_sooner(said: list[str]) -> No
         began = trio.current_time()
         await subscribed(net)
         assert trio.current_time() - began == pytest.approx(SUBSCRIBES_IN, abs=WAY / 2)
+        assert said == ["asked", "told"]
+
+
+async def test_it_is_on_a_day_that_is_cut_too(said: list[str]) -> None:
+    async with cut_network() as net:
+        assert net.is_cut(net.today)
+        await subscribed(net)
         assert said == ["asked", "told"]
 
 
