@@ -176,7 +176,7 @@ def _days_left(rng: np.random.Generator, up: np.ndarray, bad: float) -> Sights:
     return Sights(watched, tuple(within))
 
 
-def _away(up: np.ndarray) -> list[tuple[int, int]]:
+def away_times(up: np.ndarray) -> list[tuple[int, int]]:
     """Return from when to when one relay is away, each time for longer than the second host waits."""
     edges = np.flatnonzero(np.diff(np.concatenate([[True], up, [True]]).astype(int)))
     times = zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
@@ -187,7 +187,7 @@ def _two_hosts(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarr
     first_is_bad, second_is_bad = rng.random(2) < bad
     watched = np.full(up.shape[1], first_is_bad)
     if second_is_bad:
-        for begin, end in _away(up[rng.integers(1, len(up))]):
+        for begin, end in away_times(up[rng.integers(1, len(up))]):
             watched[begin + AWAY_EPOCHS : end] = True
     return watched
 
@@ -198,7 +198,7 @@ def _another_host_told_at_once(rng: np.random.Generator, up: np.ndarray, bad: fl
     if rng.random() < (1 - bad) ** TOPS:
         return watched
     me = up[0]
-    for begin, end in _away(up[rng.integers(1, len(up))]):
+    for begin, end in away_times(up[rng.integers(1, len(up))]):
         there = np.flatnonzero(me[begin + AWAY_EPOCHS : end])
         watched[begin + AWAY_EPOCHS : begin + AWAY_EPOCHS + int(there[0]) + 1 if len(there) else end] = True
         if len(there):
@@ -221,7 +221,7 @@ def turned(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
     """The second has a link from when the first is away until top relays are told that it is back."""
     told, linked = np.zeros(up.shape[1], bool), np.zeros(up.shape[1], bool)
     me, epochs, leads = up[0], up.shape[1], False
-    times = _away(up[rng.integers(1, len(up))])
+    times = away_times(up[rng.integers(1, len(up))])
     for number, (begin, end) in enumerate(times):
         linked[begin + AWAY_EPOCHS : end] = True
         if not leads and (moment := turn_at(rng, me, begin + AWAY_EPOCHS, end)) is not None:
