@@ -229,7 +229,7 @@ class BlockingMessages:
 
     @property
     def by(self) -> str:
-        """What those are: `relay`, `server` or `edge broker`."""
+        """What those are: `relay`, `server`, `edge broker`, or `host` where no tree of relays leads here."""
         return self._messages.by
 
     @property

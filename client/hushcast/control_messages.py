@@ -244,7 +244,7 @@ class SubscribeAnswer(Told, frozen=True, tag_field="event", tag="subscribed", om
     nodes: int
     by: str = "relay"
     outlook: str | None = None
-    """Under cover, for people: when messages reach it; nobody waits for that."""
+    """For people: when messages reach it, under cover and without trees; nobody waits for that."""
 
 
 class MessageNotice(Told, frozen=True, tag_field="event", tag="message", omit_defaults=True):

@@ -109,12 +109,12 @@ class Messages:
 
     @property
     def by(self) -> str:
-        """What those are: `relay`, `server` or `edge broker`."""
+        """What those are: `relay`, `server`, `edge broker`, or `host` where no tree of relays leads here."""
         return self._told.by
 
     @property
     def outlook(self) -> str | None:
-        """Under cover, for people: when messages reach the daemon; elsewhere they did when this began."""
+        """Under cover, or without trees, for people: when messages come; elsewhere they did at once."""
         return self._told.outlook
 
     @property

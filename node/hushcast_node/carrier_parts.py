@@ -19,6 +19,7 @@ from hushcast_protocol.central.profile import CentralProfile
 from hushcast_protocol.cover.hold_rule import HoldRule
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_protocol.overlay.ready_slots import NONE_READY, ReadyRule
+from hushcast_protocol.overlay.tree_rule import TreeRule
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class OverlayParts:
     """How it holds messages under cover; `None`: it has no cover."""
     reads_under_cover: bool = False
     """Whether it may subscribe there."""
+    trees: TreeRule = TreeRule.AUTO
+    """Where its subscriptions have trees."""
 
 
 @dataclass(frozen=True)

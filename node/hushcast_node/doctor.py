@@ -61,8 +61,9 @@ class NodeDoctor:
         return self.daemon.service.subscriptions() if self.daemon is not None and self.daemon.serves else []
 
     def _presence(self) -> list[Finding]:
-        """Warn who subscribes with a relay: rosters list when it is up, and hosts see when its owner is."""
-        held, settings = self._held(), self._settings
+        """Warn who has trees as a relay: rosters list when it is up, and they show when their owner is."""
+        settings = self._settings
+        held = [one for one in self._held() if one.get("by") != "host"]  # no tree tells of the others
         if not held or settings.testnet is not None or settings.profile().root is Root.LISTED:
             return []
         subscribed = counted(len(held), "subscription")
@@ -70,7 +71,8 @@ class NodeDoctor:
             warning(
                 "presence",
                 f"this relay's daemon has {subscribed}: who watches for weeks can tell whose they are",
-                "move them to a client beside it, on another machine if you can",
+                "move them to a client beside it, on another machine if you can"
+                + ("; or take presence.trees out" if settings.presence.trees == "always" else ""),
             )
         ]
 

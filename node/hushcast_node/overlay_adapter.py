@@ -149,7 +149,7 @@ class OverlayAdapter:
         context.spawn(self.rosters.run)
         profile = self._parts.profile
         wishes = CoverWishes(hold, self._parts.reads_under_cover, profile)
-        trees = Trees(None, profile, self.shards, context.env)
+        trees = Trees(None, profile, self.shards, context.env, self._parts.trees, lambda _: False)
         carrier, self._rounds = await begin_cover(wishes, self.rosters, trees, self._connector, context)
         return carrier
 
@@ -170,7 +170,7 @@ class OverlayAdapter:
         published = ready(0.0)
         context.spawn(published.run)
         dropper = Dropper(profile, shards, connector, env, published)
-        trees = Trees(self.relay_id, profile, shards, env)
+        trees = Trees(self.relay_id, profile, shards, env, self._parts.trees, candidates.is_kept)
         arrivals = Arrivals(shards.calendar, context)
         boxes = OwnedBoxes(profile, connector, shards, arrivals, records, context)
         self._routes = OverlayRoutes(
@@ -193,7 +193,7 @@ class OverlayAdapter:
         is_relay, is_listed = self.relay_id is not None, profile.root is Root.LISTED
         looks = KeptLooks(candidates, dropper, questions, shards, context)
         hides_relay = is_relay and not is_listed
-        probes = Probes(dropper, ready, looks, shards, context, hides_relay)
+        probes = Probes(dropper, ready, looks, shards, context, hides_relay, lambda: routes.have_trees)
         can_subscribe = is_relay or not is_listed
         return OverlayCarrier(shards, dropper, self._routes, probes, looks, can_subscribe, connector.contact)
 

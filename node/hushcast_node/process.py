@@ -134,4 +134,5 @@ def _carrier(settings: NodeSettings, identity: Identity | None, env: Environment
         ready=settings.ready.rule(),
         cover=settings.cover.rule(),
         reads_under_cover=settings.cover.read,
+        trees=settings.presence.rule(),
     )

@@ -21,6 +21,7 @@ from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.cover.hold_rule import HoldRule
 from hushcast_protocol.overlay.profile import MAX_DEPTH, MAX_TREES, PROFILES, Profile, Root
 from hushcast_protocol.overlay.ready_slots import ReadyRule
+from hushcast_protocol.overlay.tree_rule import TreeRule
 from hushcast_runtime.processes.config import (
     AuthoritySection,
     KeyText,
@@ -130,6 +131,18 @@ class DaemonCoverSection(Section, frozen=True, kw_only=True):
         return HoldRule(self.hold) if self.on else None
 
 
+class PresenceSection(Section, frozen=True, kw_only=True):
+    """What shows others when this daemon is there."""
+
+    trees: Literal["auto", "always"] = "auto"
+    """Whether relays are told of its subscriptions' trees: `auto`, unless it runs a relay and the network
+    keeps what is published."""
+
+    def rule(self) -> TreeRule:
+        """Return what the overlay goes by."""
+        return TreeRule(self.trees)
+
+
 class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     """Settings of `hushcast run node`."""
 
@@ -153,6 +166,7 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
     """Trees of a subscription, each as much traffic as the first; the profile's unless given."""
     ready: ReadySection = ReadySection()
     cover: DaemonCoverSection = DaemonCoverSection()
+    presence: PresenceSection = PresenceSection()
     inbox: InboxSection = InboxSection()
     coverage: CoverageSection = CoverageSection()
     brokers: BrokersSection = BrokersSection()
@@ -239,6 +253,8 @@ class NodeSettings(TestnetDaemonSettings, frozen=True, kw_only=True):
             )
         if self.ready.connections:
             raise UsageError("ready.connections: they are of the overlay, and this is another: take it out")
+        if self.presence.rule() is not TreeRule.AUTO:
+            raise UsageError("presence.trees: they are of the overlay, and this is another: take it out")
         for key in ("depth", "origins", "trees"):
             if getattr(self, key) is not None:
                 this = "is central" if is_central else "is one of brokers"

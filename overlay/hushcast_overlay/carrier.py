@@ -26,6 +26,14 @@ from hushcast_runtime.carriers.carrier import (
     check_spoken,
 )
 from hushcast_runtime.carriers.contact import Contact
+from hushcast_runtime.wording import span
+
+ASKED_WITHIN = 2  # epochs from a publication until a host has asked for it, where keepers had it at once
+OUTLOOK = (
+    "messages come within {}, as a host asks for them: relays of a tree, which brings them at once, would "
+    "see when this relay is there, and find out in weeks whose it is. A client beside it has them at once, "
+    'or, at that price, trees = "always" under [presence]'
+)
 
 
 class OverlayCarrier:
@@ -104,7 +112,9 @@ class OverlayCarrier:
 
     def _kept(self, route: OverlayRoute) -> OverlayRouteHandle:
         self._probes.begin(route)
-        return OverlayRouteHandle(route, self._routes, self._probes, self._today, self._contact)
+        asked_within = span(ASKED_WITHIN * self.calendar.epoch_seconds)
+        handed = route, self._routes, self._probes, self._today, self._contact
+        return OverlayRouteHandle(*handed, OUTLOOK.format(asked_within))
 
     def _today(self) -> int:
         return self._shards.today
@@ -120,12 +130,15 @@ class OverlayRouteHandle:
         probes: Probes,
         today: Callable[[], int],
         contact: Contact,
+        outlook: str,
     ) -> None:
+        """`outlook` says when messages come without trees, for people."""
         self._route = route
         self._routes = routes
         self._probes = probes
         self._today = today
         self._contact = contact
+        self._outlook = outlook
 
     @property
     def ready(self) -> trio.Event:
@@ -133,15 +146,25 @@ class OverlayRouteHandle:
         return self._route.ready
 
     def describe(self) -> dict[str, Any]:
-        """Return how many relays route to it today (`nodes`), as far as any is known to be there."""
-        if self._contact.is_lost:
-            return {"nodes": 0}
-        return {"nodes": min((planned.nodes for planned in self._route.on(self._today())), default=0)}
+        """Return how many relays route to it today (`nodes`), as far as any is known to be there.
+
+        Without trees it is the host alone, and what is published comes when that has asked for it.
+        """
+        route, today = self._route, self._today()
+        if self._routes.have_trees:
+            nodes = min((planned.nodes for planned in route.on(today)), default=0)
+            return {"nodes": 0 if self._contact.is_lost else nodes}
+        is_sought = route.box is not None and route.box.is_sought(today)
+        told = {"nodes": int(is_sought and not self._contact.is_lost), "by": "host"}
+        return told | ({"outlook": self._outlook} if route.ready.is_set() else {})
 
     async def coverage(self) -> dict[str, Any]:
-        """Return the share of origins that reach it, by its probes, and who seems to lose messages."""
+        """Return the share of origins that reach it, by its probes, and who seems to lose messages.
+
+        Without trees there is nothing to probe, `by` says.
+        """
         await self._route.coverage.judge()
-        return self._route.coverage.describe()
+        return self._route.coverage.describe() | ({} if self._routes.have_trees else {"by": "host"})
 
     async def losses(self) -> Mapping[bytes, tuple[float, float]]:
         """Return how many copies of its probes each relay lost and passed on."""

@@ -161,7 +161,9 @@ class Builder:
         `network` is the section that joins it to the network.
         """
         keys = [f'role = "{member.role}"', f"socket = {quoted(member.socket)}"]
-        await self.start(member, keys, [network, *self.traced(member)])
+        # Nobody is to be hidden here, and who tries it out waits for no host.
+        planting = ["[presence]", 'trees = "always"'] if member.role == "relay" else []
+        await self.start(member, keys, [network, *planting, *self.traced(member)])
 
     def traced(self, member: Member) -> list[str]:
         """Return a daemon's section `[testnet]`."""

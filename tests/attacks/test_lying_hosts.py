@@ -16,7 +16,7 @@ from core_examples import host_card
 from hosted_network import LONG, box_of, drop_everywhere, hosts_of, in_use
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
-from hushcast_overlay.routes.owned_boxes import MAX_TOLD_LOST
+from hushcast_overlay.routes.box_remainders import MAX_TOLD_LOST
 from hushcast_protocol.base.crypto.hashes import LABEL
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.bodies import Content

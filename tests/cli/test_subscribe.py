@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import signal
 import subprocess
+from typing import Any
 
 import pytest
 import trio
+from fake_carrier import FakeRoute
 from fake_daemon import NODES, REFUSAL, FakeDaemon
 from running import COMMAND, ENOUGH, WITHIN, Running, Terminal, environment, hushcast
 
@@ -296,6 +298,28 @@ async def test_subscriptions_are_listed(daemon: FakeDaemon) -> None:
         f"{news}  news  ({NODES} relays)",
         f"{size}  größe  ({NODES} relays)",
     ]
+
+
+@pytest.mark.slow
+async def test_without_trees_it_is_said_when_messages_come(
+    daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"nodes": 1, "by": "host", "outlook": "messages come within 2 hours, as a host asks for them"}
+
+    async def covered(_: FakeRoute) -> dict[str, Any]:
+        return {"probes": 0, "share": None, "low": 0.0, "high": 1.0, "suspects": [], "by": "host"}
+
+    monkeypatch.setattr(FakeRoute, "describe", lambda _: told)
+    monkeypatch.setattr(FakeRoute, "coverage", covered)
+    begun = await hushcast("--socket", daemon.socket, "subscribe", "news", "--count", "0")
+    assert "subscribed: 1 host asks for this daemon" in begun.stderr
+    assert told["outlook"] in begun.stderr
+    listed = (await hushcast("--socket", daemon.socket, "subscriptions")).stdout.decode()
+    assert "(1 host, no tree: messages come when it asks for them)" in listed
+    (held,) = (await hushcast("--socket", daemon.socket, "subscriptions", "--json")).objects
+    assert (held["by"], held["outlook"]) == ("host", told["outlook"])
+    coverage = await hushcast("--socket", daemon.socket, "coverage", "news")
+    assert "nothing is probed" in coverage.stdout.decode()
 
 
 async def test_refused_by_the_network(daemon: FakeDaemon) -> None:

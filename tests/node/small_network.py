@@ -42,6 +42,7 @@ from hushcast_protocol.overlay.hops import host_hop, is_box
 from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_protocol.overlay.profile import HARDENED, Root
 from hushcast_protocol.overlay.ready_slots import NONE_READY, ReadyRule
+from hushcast_protocol.overlay.tree_rule import TreeRule
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY, Environment, simulated_environment
 from hushcast_runtime.file_tracer import FileTracer
@@ -202,6 +203,7 @@ class Node(Process):
         self.identity = draw_identity(network.environment(f"{name} keys").randomness) if is_relay else None
         self.store = store or MemoryStore()
         self.counters: list[Counters] = []
+        self.trees = TreeRule.AUTO
         self._daemon: NodeDaemon | None = None
 
     @property
@@ -235,6 +237,7 @@ class Node(Process):
                 self.identity,
                 CHECKS_ONCE,
                 ready=network.ready,
+                trees=self.trees,
             ),
             env,
             transport,

@@ -58,26 +58,28 @@ async def play(
     days_after: float,
     host: FirstHost = "stays",
     relays: int = RELAYS,
+    reads_with_a_relay: bool = False,
 ) -> Outcome:
     """Publish so many messages over so many days, where so many of the relays lose everything.
 
     They do as origins, in trees, as keepers and as hosts. All honest relays come and go, but hosts that stay.
+    A reader that runs a relay, which stays, has no trees.
     """
     async with kept_network(
         relays=relays, clients=2, epoch=EPOCH, root=Root.HOST, probes_an_epoch=None
     ) as net:
-        reader, publisher = net.clients
+        reader, publisher = net.relays[0] if reads_with_a_relay else net.clients[0], net.clients[1]
         await subscribed(reader)
         ear = await reader.listen()
         hosts = hosts_of(net, reader)
-        others = [relay for relay in net.relays if relay not in hosts]
+        others = [relay for relay in net.relays if relay not in (*hosts, reader)]
         hostile = ([*hosts[:1], *others] if host == "loses" else others)[:bad]
         for relay in hostile:
             loses_all(relay)
             inquiries: Any = relay.daemon.overlay.relay.inquiries  # type: ignore[union-attr]
             inquiries._ask = _asks_nobody
         stay = hostile + hosts if host == "stays" else hostile
-        net.nursery.start_soon(churn, net, [one for one in net.relays if one not in stay])
+        net.nursery.start_soon(churn, net, [one for one in net.relays if one not in (*stay, reader)])
         sent: dict[bytes, float] = {}
         published = []
         for _ in range(messages):
@@ -111,9 +113,12 @@ def _over(net: SmallNetwork, moment: float) -> float:
 
 
 @pytest.mark.slow
-async def test_of_sixty_messages_of_hours_none_lacks_where_a_fifth_of_the_relays_lose_everything() -> None:
+@pytest.mark.parametrize("reads_with_a_relay", [False, True])
+async def test_of_sixty_messages_of_hours_none_lacks_where_a_fifth_of_the_relays_lose_everything(
+    reads_with_a_relay: bool,
+) -> None:
     """Some have both origins among these, and come by a look of the publisher's."""
-    outcome = await play(4, 60, 0.25, 0.125, relays=20)
+    outcome = await play(4, 60, 0.25, 0.125, relays=20, reads_with_a_relay=reads_with_a_relay)
     assert outcome.without_looks > 0
     assert outcome.lacking == outcome.lacking_after_an_epoch == outcome.twice == 0
 

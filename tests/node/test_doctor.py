@@ -14,14 +14,18 @@ from typing import Any
 import msgspec
 import pytest
 import trio
+from hosted_network import subscribed
+from kept_network import kept_network
 from small_network import BEGIN, EPOCH_SECONDS, Node, SmallNetwork, small_network, until
 
 from hushcast.control_messages import Finding
 from hushcast_node.doctor import NodeDoctor
 from hushcast_node.overlay_doctor import FILES_NEEDED
-from hushcast_node.settings import JoinedNetworkSection, NodeSettings
+from hushcast_node.settings import JoinedNetworkSection, NodeSettings, PresenceSection
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.overlay.profile import Root
+from hushcast_protocol.overlay.tree_rule import TreeRule
 from hushcast_runtime.processes import testnet_section
 from hushcast_runtime.processes.examinations import LITTLE_ROOM, NO_ROOM, REACHED_WITHIN
 from hushcast_runtime.tor.socks_transport import SocksTransport
@@ -104,6 +108,25 @@ async def test_a_relay_that_subscribes_is_warned_of(tmp_path: Path) -> None:
         network = msgspec.structs.replace(doctor._settings.network, profile="paper")
         doctor._settings = msgspec.structs.replace(doctor._settings, network=network)
         assert verdicts(await found(doctor)) == {}
+
+
+@pytest.mark.slow
+async def test_a_relay_that_subscribes_without_trees_is_warned_of_only_where_it_is_set_to_have_some(
+    tmp_path: Path,
+) -> None:
+    async with kept_network(relays=4, clients=0, root=Root.HOST) as net:
+        reader = net.relays[0]
+        await subscribed(reader)
+        doctor = doctor_of(net, reader, tmp_path)
+        assert "presence" not in await found(doctor)
+        reader.trees = TreeRule.ALWAYS
+        await reader.restart()
+        doctor.daemon = reader.daemon
+        always = PresenceSection(trees="always")
+        doctor._settings = msgspec.structs.replace(doctor._settings, presence=always)
+        warned = (await found(doctor))["presence"]
+        assert warned.verdict == "warning"
+        assert "take presence.trees out" in warned.advice
 
 
 async def test_before_anything_is_up(tmp_path: Path) -> None:

@@ -485,3 +485,9 @@ def test_an_edge_broker_is_for_networks_of_brokers(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         load_node(tmp_path, CENTRAL.replace("[network]", f'[brokers]\nedge = "{"ef" * 32}"\n[network]', 1))
     assert "brokers.edge: it is for networks of brokers" in str(caught.value)
+
+
+def test_trees_are_for_the_overlay(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_node(tmp_path, CENTRAL.replace("[network]", '[presence]\ntrees = "always"\n[network]', 1))
+    assert "presence.trees: they are of the overlay" in str(caught.value)

@@ -60,6 +60,8 @@ def coverage(
 def _for_people(covered: dict[str, Any]) -> list[str]:
     """Return the lines that tell it."""
     where = f"  where {covered['where']}" if covered["where"] else ""
+    if covered.get("by") == "host":
+        return [f"{covered['topic']}{where}  (nothing is probed: a host asks for messages, without a tree)"]
     if not covered["probes"]:
         return [f"{covered['topic']}{where}  (no probe has had time to arrive yet)"]
     share = f"{covered['share']:.1%} of {counted(covered['probes'], 'drop')} arrived"

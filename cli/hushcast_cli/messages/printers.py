@@ -102,7 +102,10 @@ class TextPrinter:
 
     def subscribed(self, topic: str, nodes: int, by: str) -> bytes:
         """Tell it on standard error, since it is no payload."""
-        note(f"subscribed: {counted(nodes, f'{by} routes', f'{by}s route')} to this daemon")
+        if by == "host":
+            note(f"subscribed: {counted(nodes, 'host asks', 'hosts ask')} for this daemon")
+        else:
+            note(f"subscribed: {counted(nodes, f'{by} routes', f'{by}s route')} to this daemon")
         return b""
 
     def __init__(self, names_topics: bool = False) -> None:

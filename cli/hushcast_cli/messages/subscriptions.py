@@ -48,6 +48,8 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
         else:
             nodes = counted(held.get("nodes", 0), held.get("by", "relay"))
             state = nodes if held.get("ready", True) else "not yet ready"
+            if held.get("ready", True) and held.get("by") == "host":
+                state += ", no tree: messages come when it asks for them"
             if not held.get("ready", True) and "outlook" in held:
                 state = f"not yet ready: {held['outlook']}"
             kind = "private, " if held.get("private") else ""

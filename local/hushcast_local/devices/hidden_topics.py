@@ -13,6 +13,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_protocol.devices.circle_secrets import is_hidden_topic
 from hushcast_runtime.logs import log
+from hushcast_runtime.wording import span
 
 Hear = Callable[[bytes], Awaitable[None]]
 """Takes a payload; raises `PeerError` where it is none of ours."""
@@ -35,12 +36,18 @@ class HiddenTopics:
             await self._outbox.cancel(publication.id)
             raise
 
-    async def open(self, topic: Topic) -> None:
-        """Subscribe, and return once messages arrive; raise `Refusal`."""
+    async def open(self, topic: Topic, within: float | None = None) -> None:
+        """Subscribe, and return once messages arrive; raise `Refusal`, also where they come too late.
+
+        They do where they are needed `within` so many seconds, and the network brings none at once.
+        """
         held = await self._subscriber.subscribe(Interest(topic))
         await held.route.ready.wait()
         if held.refusal is not None:
             raise Refusal(held.refusal)
+        if within is not None and (outlook := held.route.describe().get("outlook")) is not None:
+            await self.close(topic)
+            raise Refusal(f"devices meet within {span(within)}, and here {outlook}")
 
     async def listen(self, topic: Topic, hear: Hear) -> None:
         """Subscribe, and let `hear` take each message once, until cancelled or the subscription ends."""

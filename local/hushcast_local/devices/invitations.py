@@ -55,7 +55,7 @@ class Invitations:
         self._open.cancel()
         expires = self._env.now() + INVITED_WITHIN
         invitation = DeviceInvitation(self._network, self._env.randomness(32), own.key, int(expires))
-        await self._topics.open(invitation.topic())
+        await self._topics.open(invitation.topic(), INVITED_WITHIN)
         self._open = trio.CancelScope()
         self._spawn(self._wait, invitation, own, admit, self._open)
         return write_invitation(invitation), expires
@@ -75,7 +75,7 @@ class Invitations:
         seed, agreement = Seed.draw(self._env.randomness), AgreementKey.draw(self._env.randomness)
         entry = write_entry(seed, 1, DeviceValue(title, agreement.public()))
         found: list[Welcome] = []
-        await self._topics.open(invitation.topic())
+        await self._topics.open(invitation.topic(), INVITED_WITHIN)
         self._spawn(self._leave, invitation)
         with trio.move_on_after(left):
             await self._topics.say(invitation.topic(), seal_joining(invitation, entry, self._env.randomness))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 import trio
 
-from hushcast_overlay.rosters import RosterKeeper
+from hushcast_overlay.rosters import RosterKeeper, count
 from hushcast_overlay.shards.shard_keeper import FAILURES, FIRST_PAUSE, LONGEST_PAUSE
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.addresses import Address
@@ -26,7 +26,7 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT, KeepingRule
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import RelayId, encode
-from hushcast_protocol.overlay.keepers import KeeperDraws
+from hushcast_protocol.overlay.keepers import RELAYS_FOR_A_KEEPER, KeeperDraws
 from hushcast_protocol.shards.assignment import shard_of_topic
 from hushcast_protocol.shards.candidates import CandidateList
 from hushcast_runtime.context import Context
@@ -95,6 +95,16 @@ class CandidateLists:
     def keeping(self) -> KeepingRule:
         """The network's rule by the newest roster."""
         return self._rosters.keeping
+
+    def is_kept(self, day: int) -> bool:
+        """Tell whether relays keep what is published on a day: of one to come, by the rule of now."""
+        if (newest := self._rosters.newest) is None:
+            return False
+        if newest.epoch < day * EPOCHS_A_DAY:
+            return self.keeping.keepers > 0 and count(newest) >= RELAYS_FOR_A_KEEPER
+        own = self._own(day)
+        draws = None if own is None else self._of(*own)
+        return self._rosters.candidates(day) is not None and (draws is None or len(draws) > 0)
 
     def keepers(self, day: int, trunk: bytes) -> Collection[RelayId]:
         """Return who keeps a trunk of an open day, of this daemon's own shard, as far as that is known."""

@@ -19,9 +19,12 @@ from hushcast_overlay.routes.route_box import AtHost, RouteBox
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.wire import RelayId
+from hushcast_protocol.overlay.box_frames import BoxStanding
 from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
+
+MAX_TOLD_LOST = 1_000_000  # messages that one host's word says gave way since it said so last
 
 
 class BoxRemainders:
@@ -32,6 +35,7 @@ class BoxRemainders:
         self._calendar = shards.calendar
         self._records = records
         self._env = context.env
+        self._counters = context.counters
 
     def is_kept(self, known: AtHost) -> bool:
         """Tell whether messages may wait at a host."""
@@ -60,7 +64,9 @@ class BoxRemainders:
         if known.held < 0 or self.is_kept(known) or not self._env.is_certain():
             return
         known.held = -1
-        if route is not None and not box.is_ended:
+        # What no tree brought there the other host has of keepers, too.
+        is_elsewhere = known.confirmed < 0 and any(map(self.is_kept, box.at.values()))
+        if route is not None and not box.is_ended and not is_elsewhere:
             log.warning("what waited at a host comes no more")
             route.wanted.lose(None)
         await self._records.keep_box(name, box)
@@ -78,6 +84,25 @@ class BoxRemainders:
             route.wanted.lose(None)
         known.seen = today
         await self._records.keep_box(name, box)
+
+    async def note_standing(
+        self, name: bytes, box: RouteBox, route: OverlayRoute, relay: RelayId, standing: BoxStanding
+    ) -> None:
+        """Tell applications what a host has lost, by how it says that a box stands."""
+        known = box.host(relay)
+        if known.confirmed >= self._calendar.day(self._env.now()) and not standing.leases:
+            log.warning("a host has lost a box, and what waited in it")
+            known.confirmed = -1
+            route.wanted.lose(None)
+            await self._records.keep_box(name, box)
+        if standing.gave_way != known.gave_way:
+            # A host that lost its disk counts from 0 again.
+            lost = min(standing.gave_way - min(known.gave_way, standing.gave_way), MAX_TOLD_LOST)
+            if lost:
+                self._counters.add("messages_lost_hosts", lost)
+                route.wanted.lose(lost)
+            known.gave_way = standing.gave_way
+            await self._records.keep_box(name, box)
 
     async def watch(
         self,

@@ -84,6 +84,8 @@ class HostLink:
         self._relay = relay
         self._host: Relay | None = None
         self._standing: BoxStanding | None = None
+        self.sought: int | None = None
+        """The last day for which it has a trunk to ask keepers for; `None` without any."""
         self.brought_at = self.asked_at = trio.current_time()
         """When it brought messages last, and was asked last for days gone by, by trio's clock."""
         self._channel = channel
@@ -120,7 +122,7 @@ class HostLink:
             await self.aclose()
             raise
         self._host = Relay(relay, says, standing.parcel_key, 0, standing.difficulty)
-        self._standing = standing
+        self._standing, self.sought = standing, standing.sought
         self.has_told.set()
 
     @property

@@ -8,6 +8,8 @@ bring, where that was found to lack some.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import trio
 
 from hushcast_overlay.routes.host_link import HostLink
@@ -17,6 +19,7 @@ from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.overlay.box_frames import SoughtTrunk
+from hushcast_protocol.overlay.frames import RefusalReason
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
@@ -42,39 +45,42 @@ class LeftTrunks:
             self._spawn(self._leave_all, box, route, link)
 
     async def _leave_all(self, box: RouteBox, route: OverlayRoute, link: HostLink) -> None:
-        left = link.standing.sought
         while link.is_open and not box.is_ended:
             is_used = box.hosts.current == link.host.id
             if is_used and self._shards.keeping.keepers:
-                left = await self._leave(box, route, link, left)
+                with suppress(TransportError):
+                    if (refused := await self.leave(box, route, link)) is not None:
+                        log.warning("a host does not ask keepers for a box", reason=refused)
             with trio.move_on_after(self._until_next()):
                 await box.changed.wait()
 
-    async def _leave(
-        self, box: RouteBox, route: OverlayRoute, link: HostLink, left: int | None
-    ) -> int | None:
-        """Leave what a host lacks, where `left` is the last day that it has; return which is then."""
-        today = self._calendar.day(self._env.now())
-        first, last = self._first(box, left, today), today + DAYS_AHEAD
+    async def leave(self, box: RouteBox, route: OverlayRoute, link: HostLink) -> RefusalReason | None:
+        """Leave what a host lacks; return why it does not take it.
+
+        Raises `TransportError` where it does not answer; then the link ends.
+        """
+        today, left = self._calendar.day(self._env.now()), link.sought
+        # What the host before had not asked for comes by nothing else where no tree leads there.
+        succeeds = left is None and box.whole_from is not None and not box.has_tree
+        first, last = self._first(box, left, today, succeeds), today + DAYS_AHEAD
         past, lacking = self._past(box, route, today), box.lacking_elsewhere(link.host.id)
         again = {*past, *self._again(lacking, today)}
         trunks = []
         for day in sorted({*range(first, last + 1), *again}):
             tokens = await route.wanted.tokens(day)
-            is_whole = day != today or first < today or day in again
+            is_whole = day != today or first < today or succeeds or day in again
             trunks.append(SoughtTrunk(day, tokens.trunk, is_whole))
         if not trunks:
-            return left
+            return None
         try:
             refused = await link.seek(tuple(trunks))
         except TransportError:
             link.end()
-            return left
+            raise
         if refused is not None:
-            log.warning("a host does not ask keepers for a box", reason=refused)
-            return left
+            return refused
         known = box.host(link.host.id)
-        known.sought = max(last, left or 0)
+        link.sought = known.sought = max(last, left or 0)
         if left is None or known.since < 0:
             known.since = first
         while known.since - 1 in again:
@@ -85,7 +91,7 @@ class LeftTrunks:
             one.lacking = -1
         box.whole_from = past.start if past else box.whole_from or first + 1
         await self._records.keep_box(route.wanted.name, box)
-        return box.host(link.host.id).sought
+        return None
 
     def _past(self, box: RouteBox, route: OverlayRoute, today: int) -> range:
         """Return the days of which no host was asked for all, and all is wanted."""
@@ -99,15 +105,21 @@ class LeftTrunks:
             return range(0)
         return range(max(min(one.lacking for one in lacking), today - MAX_DAYS_KEPT), today + 1)
 
-    def _first(self, box: RouteBox, left: int | None, today: int) -> int:
+    def _first(self, box: RouteBox, left: int | None, today: int, succeeds: bool) -> int:
         """Return the first day whose trunk a host is to have.
 
-        Where it has none, that is the last day on which its owner left trunks with any host of the box.
+        Where it has none, that is the last day on which its owner left trunks with any host of the box; for
+        one that `succeeds` another the day before, of which that one was not done in the first epoch.
         """
         if left is not None:
             return max(left + 1, today - MAX_DAYS_KEPT)
         renewed = max(known.sought for known in box.at.values()) - DAYS_AHEAD
-        return max(renewed, today - MAX_DAYS_KEPT) if renewed >= 0 else today
+        if renewed < 0:
+            return today
+        if succeeds:
+            assert box.whole_from is not None
+            renewed = max(renewed - 1, box.whole_from - 1)
+        return max(renewed, today - MAX_DAYS_KEPT)
 
     def _until_next(self) -> float:
         """Return the seconds until a day is added, at a drawn moment of the next one."""

@@ -14,15 +14,13 @@ from hushcast_overlay.routes.arrivals import Arrivals
 from hushcast_overlay.routes.box_remainders import BoxRemainders
 from hushcast_overlay.routes.host_link import HostLink
 from hushcast_overlay.routes.left_trunks import LeftTrunks
-from hushcast_overlay.routes.route import (
-    OverlayRoute,
-    TreeInstallation,
-)
+from hushcast_overlay.routes.route import OverlayRoute, TreeInstallation
 from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
+from hushcast_protocol.base.crypto.hashes import LABEL
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import PeerError, Refusal
@@ -37,7 +35,6 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
-MAX_TOLD_LOST = 1_000_000  # messages that one host's word says gave way since it said so last
 AWAY_AT_FIRST = 0.0  # seconds until the second host is used while nobody knows of the box: two attempts
 
 
@@ -67,16 +64,23 @@ class OwnedBoxes:
         self._spawn = context.spawn
         self._kept: dict[bytes, RouteBox] = {}
 
-    async def of_day(self, route: OverlayRoute, day: int) -> None:
-        """See to the box that trees of a day lead to; draw one, and its hosts, if there is none.
+    async def of_day(self, route: OverlayRoute, day: int, has_tree: bool = True) -> None:
+        """See to the box that messages of a day come to; draw one, and its hosts, if there is none.
 
         It is on disk before anybody hears of it. Raises what `Shards.find` does, and `Refusal` where no
         relay is listed.
         """
+        if (box := route.box) is not None and not has_tree and self._shards.is_cut(day):
+            # To know a shard is to ask there each epoch, while the owner is there: only to draw a host.
+            hosts = box.hosts.look((), day, self._env.sample, box.answers(day))
+            if hosts.relays == box.hosts.relays and not hosts.is_over:
+                await self._use(route.wanted.name, box, route, hosts)
+                self.begin(route.wanted.name, box, route)
+                return
         trunk = (await route.wanted.tokens(day)).trunk if self._shards.is_cut(day) else b""  # takes a while
         roster = (await self._shards.find(day, trunk, route.copy)).current()
         roster_day = roster.epoch // EPOCHS_A_DAY
-        if (box := route.box) is None:
+        if box is None:
             if not roster.relays:
                 raise Refusal("no relay is listed that could be a host")
             hosts = HostList.drawn(roster.relays, roster_day, self._env.sample)
@@ -116,6 +120,7 @@ class OwnedBoxes:
             task_status.started(True)
             return True
         assert box is not None
+        box.has_tree = True
         known = box.host(root.relay)
         if (link := known.link) is None:
             task_status.started(False)
@@ -132,12 +137,7 @@ class OwnedBoxes:
         except TransportError:
             link.end()
             raise
-        known.refuses = refused is not None
-        if refused is not None:
-            if refused == "stamp":
-                link.end()  # over the next link it says which stamps it asks for now
-            await self._note_failure(route.wanted.name, box, route, root.relay)
-            raise Refusal(f"a host does not hold what leads to a box: {refused}")
+        await self._check(route, box, link, refused)
         known.elements[hold.lease] = hold.elements
         if known.confirmed < hold.day:
             known.confirmed = hold.day
@@ -145,6 +145,36 @@ class OwnedBoxes:
         await self._use(route.wanted.name, box, route, box.hosts.answered(root.relay))
         self._trunks.begin(box, route, link)
         return True
+
+    async def seek(self, route: OverlayRoute) -> None:
+        """Have the host in use, if it is there, ask keepers for all that a box lacks. Raises as `hold`."""
+        box, today = route.box, self._calendar.day(self._env.now())
+        if box is None:
+            return
+        box.has_tree = False
+        if (link := box.link(box.hosts.current)) is None:
+            return
+        known = box.host(link.host.id)
+        if known.held < today or known.due:
+            known.held, known.due = max(known.held, today), 0.0
+            await self._records.keep_box(route.wanted.name, box)
+        if link.sought is None:
+            # There may be no box yet, and trunks make none.
+            hold = HostRoot(box.seed, link.host.id).bare_hold(today, self._env.randomness(LABEL))
+            await self._check(route, box, link, await link.hold(hold))
+        if link.sought is None or link.sought < today:
+            await self._check(route, box, link, await self._trunks.leave(box, route, link))
+            await self._use(route.wanted.name, box, route, box.hosts.answered(link.host.id))
+        self._trunks.begin(box, route, link)
+
+    async def _check(self, route: OverlayRoute, box: RouteBox, link: HostLink, refused: str | None) -> None:
+        """Note what a host answered; raise `Refusal` where it does not want to."""
+        box.host(link.host.id).refuses = refused is not None
+        if refused is not None:
+            if refused == "stamp":
+                link.end()  # over the next link it says which stamps it asks for now
+            await self._note_failure(route.wanted.name, box, route, link.host.id)
+            raise Refusal(f"a host does not take what is for a box: {refused}")
 
     def asks(self, route: OverlayRoute, day: int) -> bool:
         """Tell whether some host of a route's box was to ask keepers for all of a day."""
@@ -316,19 +346,7 @@ class OwnedBoxes:
         await self._remainders.note_seen(name, box, route, relay)
         is_needed = partial(self._is_needed, box, route, relay)
         self._spawn(self._remainders.watch, name, box, route, link, is_needed)
-        if known.confirmed >= self._calendar.day(self._env.now()) and not standing.leases:
-            log.warning("a host has lost a box, and what waited in it")
-            known.confirmed = -1
-            route.wanted.lose(None)
-            await self._records.keep_box(name, box)
-        if standing.gave_way != known.gave_way:
-            # A host that lost its disk counts from 0 again.
-            lost = min(standing.gave_way - min(known.gave_way, standing.gave_way), MAX_TOLD_LOST)
-            if lost:
-                self._counters.add("messages_lost_hosts", lost)
-                route.wanted.lose(lost)
-            known.gave_way = standing.gave_way
-            await self._records.keep_box(name, box)
+        await self._remainders.note_standing(name, box, route, relay, standing)
         # One that refused is given another chance once the second has been used for it.
         if not known.refuses or box.hosts.in_use:
             await self._use(name, box, route, box.hosts.answered(relay))
@@ -385,6 +403,8 @@ class OwnedBoxes:
     def _patience(self, box: RouteBox, route: OverlayRoute) -> float:
         """Return the seconds that the first host is away before the second is used."""
         is_known = any(planned.nodes for planned in route.towards(box.seed))
+        if not box.has_tree:
+            is_known = is_known or box.is_sought(self._calendar.day(self._env.now()))
         away = self._shards.manner.away_epochs * self._calendar.epoch_seconds
         return away if is_known else AWAY_AT_FIRST
 

@@ -31,12 +31,14 @@ class Probes:
         shards: Shards,
         context: Context,
         hides_relay: bool,
+        has_trees: Callable[[], bool],
     ) -> None:
         """`ready` makes the connections that are ready for one subscription's probes, of so many a second.
 
         `dropper` is the one of what is published.
 
-        `hides_relay`: this daemon runs a relay, and nobody is to know that it subscribes.
+        `hides_relay`: this daemon runs a relay, and nobody is to know that it subscribes. Where it
+        `has_trees` not today, there is nothing to probe.
         """
         self._dropper = dropper
         self._ready = ready
@@ -45,6 +47,7 @@ class Probes:
         self._env = context.env
         self._spawn = context.spawn
         self._hides_relay = hides_relay
+        self._has_trees = has_trees
         self._droppers: dict[bytes, tuple[Dropper, trio.CancelScope]] = {}
 
     def begin(self, route: OverlayRoute) -> None:
@@ -81,6 +84,8 @@ class Probes:
         """Drop a probe for a route; return whether an origin took it. Raises `Refusal` as `Dropper.drop`."""
         if (begun := self._droppers.get(route.wanted.name)) is None:
             return False  # it has ended meanwhile
+        if not self._has_trees():
+            return False
         dropper, _ = begun
         now = self._env.now()
         route.coverage.give_up(now - PROBE_WITHIN)

@@ -74,6 +74,8 @@ class RouteBox:
     """The first day of which its hosts were asked for all that was published; `None` before any. On disk."""
     at: dict[RelayId, AtHost] = field(default_factory=dict)
     """By host."""
+    has_tree: bool = True
+    """Whether messages of today come there by a tree, as far as is known; else hosts have them of keepers."""
     is_ended: bool = False
     """Whether its route has ended, so that it is but to be forgotten."""
     attended: set[RelayId] = field(default_factory=set)
@@ -97,6 +99,10 @@ class RouteBox:
         """Return the link to a host, if there is one."""
         known = self.at.get(relay)
         return known.link if known is not None else None
+
+    def is_sought(self, day: int) -> bool:
+        """Tell whether a host asks keepers for what is of a day."""
+        return any(known.sought >= day for known in self.at.values())
 
     def lacking_elsewhere(self, relay: RelayId) -> list[AtHost]:
         """Return those of its other hosts that were found to lack messages, which this one is to bring."""

@@ -62,6 +62,11 @@ class OverlayRoutes:
         """Whether hosts keep boxes for them, and so may ask keepers."""
         return self._profile.root is not Root.LISTED
 
+    @property
+    def have_trees(self) -> bool:
+        """Whether messages of today come by trees."""
+        return self._upkeep.has_trees
+
     async def resume(self, wanted: Collection[RoutedInterest]) -> dict[bytes, OverlayRoute]:
         """Take up the routes of what is wanted, by name; withdraw what a restart left of others."""
         kept: dict[bytes, RouteBox] = {}

@@ -7,7 +7,7 @@ and whether their owners are there. What is lost meanwhile goes around (`detours
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,6 +24,7 @@ from hushcast_protocol.overlay.installations import (
 )
 from hushcast_protocol.overlay.profile import Profile, Root
 from hushcast_protocol.overlay.tree import STRAINED, Tree, graft, leaving, mend, plan, strain
+from hushcast_protocol.overlay.tree_rule import TreeRule
 from hushcast_runtime.environment import Environment
 
 
@@ -36,12 +37,21 @@ class Trees:
         profile: Profile,
         shards: Shards,
         env: Environment,
+        rule: TreeRule,
+        is_kept: Callable[[int], bool],
     ) -> None:
-        """`relay` is this daemon's own relay, if it runs one."""
+        """`relay` is this daemon's own relay, if it runs one; `is_kept` tells of a day's messages."""
         self._relay = relay
         self._profile = profile
         self._shards = shards
         self._env = env
+        self._rule = rule
+        self._is_kept = is_kept
+
+    def are_planted(self, day: int) -> bool:
+        """Tell whether subscriptions have trees on a day; else their hosts have all of keepers."""
+        hides = self._relay is not None and self._profile.root is not Root.LISTED
+        return self._rule.plants(hides, self._is_kept(day))
 
     async def plan(self, route: OverlayRoute, day: int, number: int) -> TreeInstallation:
         """Plan an installation for a day: along the tree with this number to its box, or a new.

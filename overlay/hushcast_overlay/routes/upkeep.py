@@ -1,5 +1,7 @@
 """Upkeep: plans a route's trees, tells relays and renews, each route at moments of its own.
 
+On a day that has no trees hosts have all of keepers, and nobody else is told of anything.
+
 Once a tree is told, relays hear no more of it on its day: they would see by it when the owner is there. What
 is lost meanwhile goes around (`relay/detours.py`). Two things are told all the same: that a host is left for
 the other one, at a drawn moment, and who loses probes, which show when their sender is there anyway.
@@ -92,13 +94,16 @@ class TreeUpkeep:
         is_seen_to = True
         for day in self._days_wanted(route):
             try:
+                has_tree = self._trees.are_planted(day)
                 if not isinstance(route.end, ListedEnd):
-                    await self._boxes.of_day(route, day)
+                    await self._boxes.of_day(route, day, has_tree)
                 await route.wanted.tokens(day)  # made from the topic's name while the host is dialled
-                if self._is_there(route):
+                if not has_tree:
+                    await self._boxes.seek(route)
+                elif self._is_there(route):
                     await self._tell(route, day, mends)
             except (TransportError, PeerError, Refusal) as error:
-                log.warning("a tree has to wait: its relays are not known yet", reason=str(error))
+                log.warning("a subscription has to wait", reason=str(error))
                 is_seen_to = False
             if self._is_told(route):
                 route.ready.set()
@@ -134,9 +139,17 @@ class TreeUpkeep:
     def _today(self) -> int:
         return self._calendar.day(self._env.now())
 
+    @property
+    def has_trees(self) -> bool:
+        """Whether messages of today come by trees."""
+        return self._trees.are_planted(self._today())
+
     def _is_told(self, route: OverlayRoute) -> bool:
         """Tell whether messages come: what a host keeps comes when it is there, so that need not be now."""
-        return any(planned.reaches_root for planned in route.on(self._today()))
+        today = self._today()
+        if any(planned.reaches_root for planned in route.on(today)):
+            return True
+        return not self.has_trees and route.box is not None and route.box.is_sought(today)
 
     def _is_there(self, route: OverlayRoute) -> bool:
         return route.end is not None and route.end.is_there
@@ -150,7 +163,12 @@ class TreeUpkeep:
         return [day for day in days if self._shards.knows(day)]
 
     def _renews_at(self, route: OverlayRoute, day: int) -> float:
-        """Return when the day after is installed: at a moment drawn for a box, or that of the own relay."""
+        """Return when the day after is installed: at a moment drawn for a box, or that of the own relay.
+
+        Never where it has no trees.
+        """
+        if not self._trees.are_planted(day + 1):
+            return math.inf
         midnight = self._calendar.day_start(day + 1)
         if isinstance(route.end, ListedEnd):
             return midnight - route.end.renewal * self._calendar.day_seconds
@@ -172,7 +190,8 @@ class TreeUpkeep:
 
     def _turns_at(self, route: OverlayRoute) -> float:
         """Return when relays are told of the host in use: at a moment drawn anew where it is not reached."""
-        if route.box is None or not any(self._trees.has_moved(route, one) for one in route.planned.values()):
+        planned = route.planned.values() if self.has_trees else ()
+        if route.box is None or not any(self._trees.has_moved(route, one) for one in planned):
             route.turns = None
             return math.inf
         now, host = self._env.now(), route.box.hosts.current
@@ -193,6 +212,10 @@ class TreeUpkeep:
             looks.append(self._calendar.day_start(today + 1) - share * self._calendar.lead)
             if looks[-1] <= now:
                 looks.append(now + self._env.uniform(0.5, 1.0) * self._longest_pause())
+        if not self._trees.are_planted(today + 1):
+            # The rule may have changed by then.
+            begins = self._calendar.day_start(today + 1)
+            looks.append(begins + self._env.uniform(0.0, self._longest_pause()))
         # Telling relays may have taken until after the moment to mend.
         return max(0.0, min([mending, *(look for look in looks if look > now)]) - now)
 

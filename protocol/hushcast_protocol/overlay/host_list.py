@@ -65,6 +65,11 @@ class HostList:
         """The host in use."""
         return self.hosts[self.in_use].relay
 
+    @property
+    def is_over(self) -> bool:
+        """Whether another is to be drawn for each of them, once anybody is listed."""
+        return all(host.lacking >= GONE_AFTER for host in self.hosts)
+
     def look(
         self, listed: Collection[RelayId], day: int, draw: Draw, answers: Mapping[RelayId, bool] | None = None
     ) -> HostList:

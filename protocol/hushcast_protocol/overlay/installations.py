@@ -58,6 +58,12 @@ class HostRoot:
     box: Seed
     relay: RelayId
 
+    def bare_hold(self, day: int, unused: bytes) -> Hold:
+        """Return a hold that makes the box and brings nothing: of an element (16 bytes) nobody sends by."""
+        key, of_day = self.box.reveal(), day.to_bytes(8, "big")
+        word = digest(Domain.LEASE_WORD, self.relay, _BOX, of_day, key=key, size=LABEL)
+        return Hold(0, lease_id(word), day, (unused,), (), None)
+
 
 InstallationRoot = ListedRoot | HostRoot
 

@@ -29,6 +29,10 @@ class KeeperDraws:
         self._count = min(candidates.keepers, len(self._places) // RELAYS_FOR_A_KEEPER)
         self._drawn: OrderedDict[bytes, tuple[RelayId, ...]] = OrderedDict()
 
+    def __len__(self) -> int:
+        """Return how many keep each trunk."""
+        return self._count
+
     def of(self, trunk: bytes) -> tuple[RelayId, ...]:
         """Return the keepers of a trunk (its token of the day): those with the lowest hashes."""
         if (drawn := self._drawn.get(trunk)) is None:

@@ -114,7 +114,8 @@ class Route(Protocol):
     def describe(self) -> dict[str, Any]:
         """Describe how it is routed: `nodes` is how many route to it, `by` what they are if not relays.
 
-        `outlook` is there where nobody can wait until it is ready: it says for people when messages come.
+        `outlook` says for people when messages come, where that is not at once. Nobody waits until a route
+        is ready that has one before.
         """
 
     async def coverage(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingOutcome, Router
 from hushcast_protocol.overlay.profile import Profile
+from hushcast_protocol.overlay.tree_rule import TreeRule
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.transports.memory import CallAt
 from hushcast_testnet.simulations.colluders import Colluders, SelectiveColluder
@@ -87,6 +88,7 @@ class OverlayMember(NodeLife):
             self._identity,
             simulated.checks,
             simulated.reading,
+            trees=TreeRule.ALWAYS,  # as relays subscribe, too, and trees are what is looked at
         )
 
 

@@ -105,8 +105,8 @@ class KeptBoxes:
         return self._shares.size_of(box)
 
     def fullness(self) -> float:
-        """Return the share (0 to 1) of the room for boxes that is taken."""
-        return len(self._kept) / MAX_BOXES
+        """Return the share (0 to 1) that is taken of the room for boxes, or of that for boxes that seek."""
+        return max(len(self._kept) / MAX_BOXES, self._sought.fullness())
 
     def standing(self, box: bytes) -> tuple[tuple[bytes, ...], int, int | None]:
         """Return which leases lead to a box, how many messages gave way, and up to which day it seeks."""

@@ -26,6 +26,7 @@ from hushcast_runtime.storage.store import Change, record_reader
 # Boxes of one host that seek: each may have a trunk of its own, which costs six first contacts an epoch. Of
 # 1,000 subscriptions among 500 relays two are at each.
 MAX_SEEKING = 256
+CLOCKS_DIFFER = 0.05  # share of an epoch: of owner, host and keepers one may be in the epoch before
 
 _KIND = RecordKind(
     "sought",
@@ -65,6 +66,10 @@ class SoughtTrunks:
         """Return how many boxes seek."""
         return len(self._by_box)
 
+    def fullness(self) -> float:
+        """Return the share (0 to 1) of the room for boxes that seek that is taken."""
+        return len(self) / MAX_SEEKING
+
     async def load(self) -> None:
         """Read back what was left before a restart."""
         await restore(self._store, _KIND, self._take_up)
@@ -92,7 +97,7 @@ class SoughtTrunks:
             if (known := kept.get(one.day)) is None or (one.is_whole and not known.is_whole)
         ]
         self._by_box[box] = kept
-        epoch = self.calendar.epoch(self._env.now())
+        epoch = self.calendar.epoch(self._env.now() - CLOCKS_DIFFER * self.calendar.epoch_seconds)
         for one in taken:
             first = windows(one.day).start
             kept[one.day] = _Sought(one.trunk, first if one.is_whole else max(first, epoch), one.is_whole)

@@ -12,7 +12,7 @@ import trio
 
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
-from hushcast_overlay.relay.boxes.sought_trunks import SoughtTrunks
+from hushcast_overlay.relay.boxes.sought_trunks import CLOCKS_DIFFER, SoughtTrunks
 from hushcast_overlay.relay.keepers.hand_ins import HandIns
 from hushcast_overlay.relay.next_hops import NextHops
 from hushcast_overlay.shards.shard_keeper import FAILURES
@@ -27,7 +27,7 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.spool import Spool
 
-FIRST, LAST = 0.05, 0.75  # shares of an epoch between which the one before is asked for: clocks differ
+FIRST, LAST = CLOCKS_DIFFER, 0.75  # shares of an epoch between which the one before is asked for
 AGAIN_AFTER = (
     60.0  # seconds after the first question for a trunk: what was just dropped is with keepers by then
 )
