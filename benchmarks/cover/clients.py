@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -18,12 +19,16 @@ import hushcast
 from benchmarks.cover import fault, prompt_relay
 from benchmarks.cover.activities import Applications
 from benchmarks.cover.footing import Footing
-from benchmarks.cover.process_costs import ProcessCosts, bytes_passed, process_costs
+from benchmarks.cover.process_costs import ProcessCosts, bytes_on_disk, bytes_passed, process_costs
+from benchmarks.cover.relay_roles import Parts, parts_of
 from benchmarks.cover.sights import WatchedLine
 from benchmarks.cover.socks_watch import Piece, SocksWatch
 from benchmarks.cover.turns import SETTLED, Doing, Turn, Turns
+from hushcast_overlay.routes.cover.kept_chain import chains_in
 from hushcast_protocol.base.cover_terms import LEAST_ROUND
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
+from hushcast_protocol.base.wire import RelayId
+from hushcast_runtime.storage.state_layout import DATABASE
 from hushcast_runtime.storage.state_lock import holder
 from hushcast_testnet import processes
 from hushcast_testnet.inventory import Member, describe, load, run_by
@@ -65,6 +70,10 @@ class CoverRun:
     """What each relay and daemon took during the turns."""
     passed: int = 0
     """Letters that relays passed meanwhile, as porters and as seconds."""
+    parts: Mapping[str, Parts] = field(default_factory=dict)
+    """Of how many daemons each relay was what."""
+    grown: Mapping[str, int] = field(default_factory=dict)
+    """By how many bytes each relay's disk grew."""
 
 
 def clients_for(watched: int) -> int:
@@ -82,10 +91,10 @@ class CoverScene:
         self._net = load(directory)
         assert self._net.tor is not None
         ways = [client.endpoints()[1] for client in self._net.tor.clients]
-        self._relays_port = ways[0].port
         members = [one for one in self._net.nodes if one.role == "client"]
         self._publishers = members[:_PUBLISHERS]
         self._minutes, self._seed, self._tell = minutes, seed, tell
+        self._names: Mapping[str, RelayId] = {}
         self._links = directory / "traces" / f"{OBSERVER}.observations.jsonl"
         self._run = CoverRun(
             [one for one in self._net.nodes if one.role == "relay"],
@@ -147,7 +156,8 @@ class CoverScene:
     async def _have_turns(self) -> None:
         run = self._run
         members = [*run.relays, *(client.member for client in run.clients)]
-        before, passed, run.began = self._costs(members), await self._passed(), time.time()
+        counted, disks = await self._counted(), self._disks()
+        before, run.began = self._costs(members), time.time()
         until = int((run.began + 60 * self._minutes) // LEAST_ROUND)
         async with AsyncExitStack() as held:
             ways = [hushcast.connect(one.socket) for one in self._publishers]
@@ -158,7 +168,10 @@ class CoverScene:
                     nursery.start_soon(self._take_part, number, client, publisher, until)
         run.seconds = time.time() - run.began
         run.taken = _since(before, self._costs(members))
-        run.passed = await self._passed() - passed
+        run.grown = {name: disk - disks[name] for name, disk in self._disks().items()}
+        done = {name: now - counted[name] for name, now in (await self._counted()).items()}
+        run.passed = sum(one["letters_passed"] for one in done.values())
+        run.parts = self._parts(done, run.seconds / LEAST_ROUND)
 
     async def _take_part(
         self, number: int, client: CoveredClient, publisher: hushcast.Daemon, until: int
@@ -197,13 +210,23 @@ class CoverScene:
         footing.missed += (await _missed(client.member) or 0) - missed
 
     def _costs(self, members: Sequence[Member]) -> dict[str, ProcessCosts]:
-        passed = bytes_passed(self._relays_port)
+        passed = bytes_passed()
         pids = {member.name: holder(Path(member.state)) for member in members}
         return {name: process_costs(pid, passed) for name, pid in pids.items() if pid is not None}
 
-    async def _passed(self) -> int:
-        told = [await describe(relay) for relay in self._run.relays]
-        return sum(one["counters"]["letters_passed"] for one in told)
+    def _disks(self) -> dict[str, int]:
+        return {relay.name: bytes_on_disk(Path(relay.state)) for relay in self._run.relays}
+
+    async def _counted(self) -> dict[str, Counter[str]]:
+        """Return what each relay has counted; its name in the network is known then."""
+        told = {relay.name: await describe(relay) for relay in self._run.relays}
+        self._names = {name: bytes.fromhex(one["name"]) for name, one in told.items()}
+        return {name: Counter(one["counters"]) for name, one in told.items()}
+
+    def _parts(self, done: Mapping[str, Mapping[str, int]], rounds: float) -> dict[str, Parts]:
+        members = [client.member for client in self._run.clients]
+        chains = [chain for one in members for chain in chains_in(Path(one.state) / DATABASE)]
+        return {name: parts_of(self._names[name], chains, one, rounds) for name, one in done.items()}
 
 
 def until_bills_went(now: float, day: int) -> float:

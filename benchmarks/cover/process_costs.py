@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _SCHEDULED = 2  # which of a process's clocks: `clock_getcpuclockid` of Linux
-_SOCKET = re.compile(r'(\S+) +\S+ +users:\(\("[^"]*",pid=(\d+),')
+_SOCKET = re.compile(r'(\S+ +\S+) +users:\(\("[^"]*",pid=(\d+),')
 _PASSED = re.compile(r"bytes_(?:acked|received):(\d+)")
 
 PassedBytes = Mapping[tuple[int, str], int]
-"""Bytes that passed on connections, both ways, by the process that opened it and its end."""
+"""Bytes that passed on connections, both ways, by the process that has it and its two ends."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ProcessCosts:
     written: int
     """Bytes that went to the disk."""
     passed: Mapping[str, int]
-    """Bytes both ways on each connection that it has opened and that is open."""
+    """Bytes both ways on each connection that it has open, to its tor and from there."""
 
     def since(self, before: ProcessCosts) -> ProcessCosts:
         """Return what it took since another moment; of connections only those that were open at both."""
@@ -44,10 +44,9 @@ def process_costs(pid: int, passed: PassedBytes) -> ProcessCosts:
     return ProcessCosts(cpu, written, {end: count for (owner, end), count in passed.items() if owner == pid})
 
 
-def bytes_passed(port: int) -> PassedBytes:
-    """Return what passed on each connection to a port of this machine that is open."""
-    command = ["ss", "-tinpHO", "dst", f"127.0.0.1:{port}"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+def bytes_passed() -> PassedBytes:
+    """Return what passed on each connection of this machine that is open."""
+    shown = subprocess.run(["ss", "-tinpHO"], capture_output=True, text=True, check=True).stdout  # noqa: S607
     lines = [(one, line) for line in shown.splitlines() if (one := _SOCKET.search(line)) is not None]
     return {(int(one[2]), one[1]): sum(map(int, _PASSED.findall(line))) for one, line in lines}
 

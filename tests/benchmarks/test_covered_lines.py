@@ -17,6 +17,7 @@ from benchmarks.cover.compared_lines import PAIRS_AT_LEAST
 from benchmarks.cover.footing import Footing
 from benchmarks.cover.lines_over_tor import LinesPlan, figures_of, table
 from benchmarks.cover.process_costs import ProcessCosts
+from benchmarks.cover.relay_roles import CoverPart
 from benchmarks.cover.sights import WatchedLine, rounds_seen, strata
 from benchmarks.cover.socks_watch import Piece, SocksWatch
 from benchmarks.cover.turns import COUNTED, LEAD, TURN, Doing, Turn, Turns
@@ -198,6 +199,7 @@ def run_of(tmp_path: Path, missed: int, sound: int = 2 * PAIRS_AT_LEAST) -> Cove
     costs = {name: ProcessCosts(1.0, 1_000, {}) for name in names}
     relay, *members = (Member(name, "", str(tmp_path / name), str(tmp_path), None) for name in costs)
     run = CoverRun([relay], quiet=costs, taken=costs, seconds=LASTS * LEAST_ROUND, passed=10)
+    run.parts, run.grown = {relay.name: dict.fromkeys(CoverPart, 1.0)}, {relay.name: 0}
     run.footing = Footing(rounds=2 * LASTS, missed=missed, published=100, heard=100)
     for member in members:
         watch = SocksWatch(Endpoint(host=LOOPBACK, port=1))

@@ -19,7 +19,7 @@ from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.storage.store import MemoryStore
+from hushcast_runtime.storage.store import MemoryStore, SqliteStore
 from hushcast_runtime.tracing import NoTracer
 
 NET = Network("small", "hardened", EPOCH_SECONDS)
@@ -34,7 +34,7 @@ class CoverWorld:
         self.keys: dict[bytes, ParcelKey] = {}
         drawn = simulated_environment("chains")
         self.env = replace(drawn, now=lambda: self.now)
-        self.store = MemoryStore()
+        self.store: MemoryStore | SqliteStore = MemoryStore()
         self.counters = Counters(OVERLAY_COUNTERS)
         relays = [self._relay(bytes([n + 1]) * 32, drawn) for n in range(30)]
         self.roster: Any = self._roster({one.id: one for one in relays})

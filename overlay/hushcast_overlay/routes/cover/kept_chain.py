@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import msgspec
 
@@ -21,7 +22,7 @@ from hushcast_protocol.cover.waybills import WAYBILL, Waybill, WaybillKey
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import Change, read_records, record_reader
 
 _PLACE = 32  # bytes
 _RECORD = b"chain"
@@ -92,6 +93,16 @@ class _StoredChain(msgspec.Struct, frozen=True, array_like=True):
 _decode = record_reader(_StoredChain, "chain of a daemon under cover")
 
 
+def _chain(stored: _StoredChain) -> CoverChain:
+    since, lost = (stored.porter_since, stored.pair_since), (stored.porter_lost, stored.pair_lost)
+    return CoverChain(stored.porter, stored.second, stored.third, stored.quarter, *since, *lost)
+
+
+def chains_in(database: Path) -> list[CoverChain]:
+    """Return the chain in the database of a daemon that may run, if it has one; raise a `StoreError`."""
+    return [_chain(_decode(value)) for _, value in read_records(database, _KIND)]
+
+
 @dataclass(repr=False)
 class _Held:
     """A chain, and how far its daemon has come with it."""
@@ -129,13 +140,11 @@ class KeptChain:
         one = _decode(value)
         if key != _RECORD:
             raise DecodeError("a daemon has one chain")
-        since, lost = (one.porter_since, one.pair_since), (one.porter_lost, one.pair_lost)
-        chain = CoverChain(one.porter, one.second, one.third, one.quarter, *since, *lost)
         waybill = Waybill(sized(one.waybill, WAYBILL), one.third, WaybillKey(one.key))
         begins = None if one.begins < 0 else one.begins
         place = sized(one.place, _PLACE)
         rounds = begins, one.since, one.handed_in, one.without_list
-        self._held = _Held(chain, place, waybill, *rounds, one.losses.record())
+        self._held = _Held(_chain(one), place, waybill, *rounds, one.losses.record())
         self._away_since = one.away_since
 
     @property
