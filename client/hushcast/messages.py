@@ -114,7 +114,10 @@ class Messages:
 
     @property
     def outlook(self) -> str | None:
-        """Under cover, or without trees, for people: when messages come; elsewhere they did at once."""
+        """For people, under cover or without trees: when messages come; under cover, whether it shows who reads.
+
+        Elsewhere they did at once.
+        """
         return self._told.outlook
 
     @property

@@ -176,7 +176,8 @@ class InboxFeed:
         described = subscription.route.describe()
         self.nodes: int = described.get("nodes", 0)
         self.by: str = described.get("by", "relay")
-        self.outlook: str | None = described.get("outlook")
+        told = [described[part] for part in ("outlook", "presence") if described.get(part)]
+        self.outlook: str | None = "; ".join(told) or None
         self._listener: InboxListener = subscription.inbox.listen(since)
 
     @property

@@ -31,6 +31,7 @@ from hushcast_overlay.routes.withdrawals import LeaseWithdrawals
 from hushcast_overlay.shards.shard_fetcher import ShardFetcher
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import observations
+from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.base.wire import RelayId
@@ -227,6 +228,10 @@ class OverlayAdapter:
         if self._rounds is None:
             return None
         return self._rounds.describe() | {"reads": self._parts.reads_under_cover}
+
+    def examine_cover(self) -> list[Finding]:
+        """Warn who reads under cover with a daemon that is not always on."""
+        return [] if self._rounds is None else self._rounds.examine()
 
     def waits_for(self) -> str:
         """Say what is missing until it is ready."""

@@ -117,13 +117,14 @@ def _wire(side: OverlayAdapter | None) -> list[Finding]:
 
 
 def _cover(side: OverlayAdapter | None) -> list[Finding]:
-    """Tell of a daemon under cover whether letters go."""
+    """Tell of a daemon under cover whether letters go, and whether it shows who reads."""
     if side is None or (cover := side.cover) is None:
         return []
-    if cover["problem"] is None:
-        return [good("cover", f"on, {counted(cover['rounds'], 'round')}, {cover['missed']} missed")]
-    way_out = "messages wait, and nothing goes another way; where it lasts, publish with another daemon"
-    return [warning("cover", f"nothing arrives: {cover['problem']}", way_out)]
+    found = good("cover", f"on, {counted(cover['rounds'], 'round')}, {cover['missed']} missed")
+    if cover["problem"] is not None:
+        way_out = "messages wait, and nothing goes another way; where it lasts, publish with another daemon"
+        found = warning("cover", f"nothing arrives: {cover['problem']}", way_out)
+    return [found, *side.examine_cover()]
 
 
 def _relays(side: OverlayAdapter | None, is_testnet: bool) -> list[Finding]:

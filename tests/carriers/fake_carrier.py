@@ -90,6 +90,8 @@ class FakeNetwork:
         """How many receipts are still to be lost; the messages are not."""
         self.nodes = NODES
         """How many route to each subscriber."""
+        self.said: dict[str, str] = {}
+        """What a route says of itself besides."""
         self.delay = 0.0
         """Seconds that everything takes."""
         self.repeats = False
@@ -261,7 +263,7 @@ class FakeRoute:
                 nursery.start_soon(self._look_back)
 
     def describe(self) -> dict[str, Any]:
-        return {"nodes": self._network.nodes}
+        return {"nodes": self._network.nodes} | self._network.said
 
     def look_back(self) -> None:
         self.first = self._wanted.since

@@ -65,3 +65,19 @@ async def test_all_subscriptions_are_ended_at_once(daemon: FakeDaemon) -> None:
         assert "leave TOPIC, --link-file and --where away" in refused.error
     nowhere = await hushcast("--socket", daemon.socket, "unsubscribe")
     assert (nowhere.code, "or --all" in nowhere.error) == (2, True)
+
+
+async def test_who_reads_and_is_away_at_times_is_told_what_that_shows(daemon: FakeDaemon) -> None:
+    presence = "this daemon was away: leave it on"
+    daemon.network.said = {"outlook": "under cover letters tell relays of it", "presence": presence}
+    begun = await hushcast("--socket", daemon.socket, "subscribe", "news", "--count", "0")
+    assert f"under cover letters tell relays of it; {presence}" in begun.stderr
+    await daemon.hold("weather")
+    listed = await hushcast("--socket", daemon.socket, "subscriptions")
+    assert listed.stderr.count(presence) == 1, "it is the same of all"
+    told = await hushcast("--socket", daemon.socket, "subscriptions", "--json")
+    assert [one["presence"] for one in told.objects] == [presence, presence]
+    assert not told.stderr
+    daemon.network.said = {}
+    listed = await hushcast("--socket", daemon.socket, "subscriptions")
+    assert presence not in listed.stderr

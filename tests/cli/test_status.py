@@ -227,6 +227,7 @@ COVER: dict[str, Any] = {
     "holds": True,
     "reads": False,
     "lanes_silent": [None, None, None],
+    "presence": None,
 }
 
 
@@ -244,6 +245,8 @@ def test_a_daemon_under_cover_says_first_what_it_does_not_do_and_then_what_waits
     assert covered(reads=True).startswith("on, and this daemon subscribes by 0 of 3 lanes; porter there")
     reads = covered(reads=True, lanes_silent=[0, 7, None])
     assert reads.startswith("on, and this daemon subscribes by 2 of 3 lanes, one silent for 7 rounds; ")
+    at_times = covered(reads=True, presence="this daemon was away: leave it on")
+    assert "by 0 of 3 lanes; this daemon was away: leave it on; porter there, " in at_times
     silent = covered(problem="the porter does not answer", porter="away", missed=3, begins_in=None)
     assert "; nothing arrives now: the porter does not answer; porter away, 12 rounds, 3 missed; " in silent
     waits = covered(waiting=2, held=1, given_up_in=7_200)

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 import trio
-from covered_network import covered_authors, directories
+from covered_network import CoveredNode, covered_authors, directories
 from lettered_network import ROUND
 from reader_scene import DAY, HEARD_WITHIN, a_lane, published, told
 from small_network import ONE, TWO, until
 
+from hushcast_node.overlay_doctor import examine_overlay
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest
+from hushcast_protocol.cover.cover_presence import PRESENCE_DAYS
 
 
 @pytest.mark.slow
@@ -80,3 +82,33 @@ async def test_subscriptions_share_lanes_and_what_letters_do_not_ask_for_is_refu
             await reader.daemon.service.subscribe(interest, past=0.0)
         assert await reader.daemon.service.unsubscribe(ONE)
         assert len(reader.daemon.service.subscriptions()) == 1
+
+
+async def presence_found(reader: CoveredNode) -> list[str]:
+    """What the doctor finds of it, which is what `status`, `subscriptions` and who subscribes are told."""
+    found = await examine_overlay(reader.daemon.overlay, None, False, reader.network.env)
+    warned = [one for one in found if one.check == "presence"]
+    assert all(one.verdict == "warning" for one in warned)
+    said = [f"{one.found}: {one.advice}" for one in warned]
+    assert [reader.told["presence"], told(reader)["presence"]] == 2 * (said or [None])
+    feed = await reader.daemon.service.subscribe(Interest(ONE, parse_where("", ())))
+    assert all(one in str(feed.outlook) for one in said)
+    return said
+
+
+@pytest.mark.slow
+async def test_who_reads_with_a_daemon_that_is_not_always_on_is_told_what_that_shows() -> None:
+    async with covered_authors(1, reads=True) as (net, (reader,)):
+        await reader.reading()
+        (early,) = await presence_found(reader)
+        assert "has not been there for 14 days on end yet" in early
+        messages: Any = reader.rounds._messages
+        kept, day = messages.presence._presence, net.calendar.day(net.now)
+        rounds = DAY // ROUND
+        for ago in range(1, PRESENCE_DAYS + 1):
+            kept.restore(day - ago, rounds)
+        assert await presence_found(reader) == []
+        kept.restore(day - 3, rounds // 2)
+        (away,) = await presence_found(reader)
+        assert away.startswith("this daemon was away in more than 2 % of the rounds of the last 14 days, so ")
+        assert away.endswith(": leave it on by day and night, or read with a daemon that is")

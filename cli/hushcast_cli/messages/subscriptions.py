@@ -57,6 +57,9 @@ def subscriptions(choices: Choices, timeout: float | None) -> None:
             dropped = f", {held['dropped']} dropped unacknowledged" if held.get("dropped") else ""
             named = f"{held['handle']}  {held['topic']}{where}"
             write(text_line(f"{named}  ({kind}{state}{anonymity(held)}{dropped})"))
+    shown = next((one.described["presence"] for one in found if one.described.get("presence")), None)
+    if shown and not choices.json:  # it is the same of all
+        note(shown)
 
 
 def anonymity(held: Mapping[str, Any]) -> str:

@@ -228,7 +228,7 @@ def _cover(cover: Mapping[str, Any]) -> str:
 
 
 def _read(cover: Mapping[str, Any]) -> str:
-    """Return whether a daemon under cover subscribes, and of its lanes how many are silent."""
+    """Return whether a daemon under cover subscribes, of its lanes how many are silent, and what it shows."""
     if not cover["reads"]:
         return "on, so this daemon does not subscribe"
     silent = cover["lanes_silent"]
@@ -236,7 +236,8 @@ def _read(cover: Mapping[str, Any]) -> str:
     parts = [f"on, and this daemon subscribes by {begun} of 3 lanes"]
     if longest := max((rounds for rounds in silent if rounds), default=0):
         parts.append(f"one silent for {counted(longest, 'round')}")
-    return ", ".join(parts)
+    shown = f"; {cover['presence']}" if cover["presence"] is not None else ""
+    return ", ".join(parts) + shown
 
 
 def _minutes(seconds: float) -> str:

@@ -115,7 +115,8 @@ class Route(Protocol):
         """Describe how it is routed: `nodes` is how many route to it, `by` what they are if not relays.
 
         `outlook` says for people when messages come, where that is not at once. Nobody waits until a route
-        is ready that has one before.
+        is ready that has one before. Then `presence` says what is seen of who reads by when this daemon is
+        there, if anything is.
         """
 
     async def coverage(self) -> dict[str, Any]:

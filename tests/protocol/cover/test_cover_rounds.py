@@ -23,7 +23,7 @@ from hushcast_protocol.base.errors import AuthenticationError, DecodeError, Refu
 from hushcast_protocol.base.roster import Network, Relay, Roster
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverChain, CoverLoss
 from hushcast_protocol.cover.cover_lists import CoverLists
-from hushcast_protocol.cover.cover_presence import PRESENCE_DAYS, CoverPresence
+from hushcast_protocol.cover.cover_presence import PRESENCE_DAYS, Attendance, CoverPresence
 from hushcast_protocol.cover.cover_rules import (
     DUE_A_ROUND,
     LETTERS_A_ROUND,
@@ -371,6 +371,31 @@ def test_who_was_there_in_nearly_all_rounds_of_two_weeks_is_always_there() -> No
         assert presence.is_always_there(100 + PRESENCE_DAYS) is is_there
         assert presence.lapse(101 + PRESENCE_DAYS) == [100]
         assert not presence.is_always_there(101 + PRESENCE_DAYS)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "attendance"),
+    [
+        ([144] * 15, Attendance.ALWAYS),
+        ([70] + [144] * 14, Attendance.ALWAYS),  # on a day that is too old
+        ([144, 72] + [144] * 13, Attendance.NOT_YET_ALWAYS),  # it may have begun on that
+        ([144, 144, 72] + [144] * 12, Attendance.AT_TIMES),
+        ([144, 0] + [144] * 13, Attendance.NOT_YET_ALWAYS),
+        ([72] * 15, Attendance.AT_TIMES),
+        ([], Attendance.NOT_YET_ALWAYS),
+        ([1], Attendance.NOT_YET_ALWAYS),
+        ([1, 110], Attendance.NOT_YET_ALWAYS),
+        ([1, 100], Attendance.AT_TIMES),  # whatever the next days bring, it is away in 3 % of two weeks
+    ],
+)
+def test_a_daemon_is_there_always_or_at_times_or_too_short_to_tell(
+    rounds: list[int], attendance: Attendance
+) -> None:
+    presence = CoverPresence(RULES)
+    for ago, there in enumerate(reversed(rounds), 1):
+        if there:
+            presence.restore(1_000 - ago, there)
+    assert presence.attendance(1_000) is attendance
 
 
 def begun() -> PorterQueue:

@@ -111,7 +111,7 @@ class CoveredRouteHandle:
         return self._held.route.ready
 
     def describe(self) -> dict[str, Any]:
-        """Return how many relays were told (`nodes`), and what is on its way (`outlook`), for people."""
+        """Return how many relays were told (`nodes`), what is on its way (`outlook`), and `presence`."""
         return self._routes.describe(self._held)
 
     async def coverage(self) -> dict[str, Any]:

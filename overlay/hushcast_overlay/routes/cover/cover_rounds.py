@@ -18,6 +18,7 @@ from hushcast_overlay.routes.cover.covered_reader import CoveredReader
 from hushcast_overlay.routes.cover.kept_chain import KeptChain
 from hushcast_overlay.routes.cover.porter_link import PorterLink
 from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, Refusal
+from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.cover.cover_chain import CoverLoss
 from hushcast_protocol.cover.cover_frames import BLOCK_DAYS, CoverBills, CoverBlocks, CoverLetters
@@ -299,6 +300,10 @@ class CoverRounds:
         self._chain.note_listed()
         self._messages.note_listed(listed_numbers(listed))
 
+    def examine(self) -> list[Finding]:
+        """Return what a doctor has to say of who reads with this daemon."""
+        return self._messages.presence.examine()
+
     def describe(self) -> dict[str, Any]:
         """Return how it goes, as `hushcast status` shows it; nothing names a relay."""
         now, rules = self._env.now(), self._rules
@@ -318,4 +323,5 @@ class CoverRounds:
             "given_up_in": None if first is None else max(0, round(rules.end_of(first) - now)),
             "lanes_silent": self._reader.describe(),
             "holds": self._messages.presence.holds,
+            "presence": self._messages.presence.told,
         }

@@ -147,7 +147,7 @@ class CoveredRoutes:
         await self._context.store.write()
 
     def describe(self, held: CoveredRoute) -> dict[str, Any]:
-        """Return how many relays were told of today's trees, and when messages come, for people."""
+        """Return how many relays were told of today's trees, and for people `outlook` and `presence`."""
         nodes = min((planned.nodes for planned in held.route.on(self._today)), default=0)
         day = self._days_wanted(held.route)[0]
         letters, keys = 0, {key for key, told in held.under_way.items() if told == day}
@@ -158,7 +158,8 @@ class CoveredRoutes:
         else:
             letters = sum(len(held.parcels.get(planned.key, ())) for planned in held.route.on(day))
         outlook = self._messages.reads_outlook(keys, letters, _topic(held), day)
-        return {"nodes": nodes, "outlook": outlook + self._lanes.outlook(held.lane)}
+        presence = self._messages.presence.told
+        return {"nodes": nodes, "outlook": outlook + self._lanes.outlook(held.lane), "presence": presence}
 
     def stir(self) -> None:
         """Have all routes looked at: lanes are there, or others."""

@@ -43,7 +43,10 @@ async def begin_cover(
     """Begin a daemon's rounds once there is a roster; raise `UsageError` where its network has no cover."""
     log.info("cover is new, measured in a lab and tried by nobody else: docs/cover.md says what is open")
     rules, calendar = await _rules(rosters, context), rosters.calendar
-    chain, presence = KeptChain(context), PresenceRecords(rules, wishes.hold, calendar, context)
+    chain, presence = (
+        KeptChain(context),
+        PresenceRecords(rules, wishes.hold, wishes.reads, calendar, context),
+    )
     messages, lanes = CoveredMessages(rules, calendar, presence, context), KeptLanes(rules, context)
     for kept in (chain, presence, messages, lanes):
         await kept.load()
