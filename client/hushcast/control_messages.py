@@ -244,7 +244,7 @@ class SubscribeAnswer(Told, frozen=True, tag_field="event", tag="subscribed", om
     nodes: int
     by: str = "relay"
     outlook: str | None = None
-    """For people: when messages come, under cover and without trees; under cover, whether it shows who reads."""
+    """For people, under cover or without trees: when messages come, and under cover what shows who reads."""
 
 
 class MessageNotice(Told, frozen=True, tag_field="event", tag="message", omit_defaults=True):

@@ -114,7 +114,7 @@ class Messages:
 
     @property
     def outlook(self) -> str | None:
-        """For people, under cover or without trees: when messages come; under cover, whether it shows who reads.
+        """For people, under cover or without trees: when messages come, and under cover what shows who reads.
 
         Elsewhere they did at once.
         """

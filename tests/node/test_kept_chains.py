@@ -103,11 +103,14 @@ async def test_for_a_loss_the_porter_is_left_at_once_then_the_pair_and_a_restart
     kept.note_placed(500, 480, network_cover(world.roster).rules)
     kept.losses.score = 8.5
     kept.losses.under_way[b"a number"] = 483  # as an earlier version has them
-    kept.losses.rounds[482] = (1, 2)
+    kept.losses.rounds[482], kept.losses.hours[484] = (1, 2), (2, 0)
+    kept.losses.to_be_done[b"more"], kept.losses.first, kept.losses.is_long = 489, 480, True
     kept.note_handed_in(481)
     kept = await world.chain()
     found = kept.losses
     assert (found.score, found.under_way, found.rounds) == (8.5, {b"a nu": 483}, {482: (1, 2)})
+    assert (found.to_be_done, found.hours) == ({b"more": 489}, {484: (2, 0)})
+    assert (found.first, found.is_long) == (480, True)
     assert "a number" not in repr((kept.held, found))
     before = kept.held.chain
     assert await world.follow(kept, CoverLoss.LETTERS)

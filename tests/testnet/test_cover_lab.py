@@ -175,7 +175,10 @@ def test_relays_of_a_tree_learn_little_of_when_a_readers_letters_passed_and_its_
 @pytest.mark.parametrize("how", [PorterLoss.LOSES, PorterLoss.RELEASES])
 def test_a_porter_that_loses_little_names_few_readers(how: PorterLoss) -> None:
     """By hours it is found within a week; else each hour says little. Where thirds drop at once it names."""
-    assert losing_outcome(1000, 0.04, TREE, 6, how).named == 0
+    named = losing_outcome(1000, 0.04, TREE, 6, how)
+    assert named.named == 0
+    if how == PorterLoss.RELEASES:
+        assert named.named_waiting == 0, "nor where relays of the tree know when letters wait"
     if how == PorterLoss.LOSES:
         assert losing_outcome(1000, 0.04, TREE, 6, rules=dropping_at_once()).named > 0.3
 
@@ -185,6 +188,25 @@ def test_a_porter_that_loses_little_names_few_authors() -> None:
     assert messages_needed(1000, 0.059) == 150
     assert losing_outcome(1000, 0.059, AuthorHabit(12), 12).named == 0
     assert losing_outcome(1000, 0.04, AuthorHabit(12), 12, PorterLoss.RELEASES).named <= 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("a_day", "lost", "how", "most"),
+    [
+        (100, 0.04, PorterLoss.RELEASES, 5.5),
+        (100, 0.02, PorterLoss.RELEASES, 11),
+        (12, 0.04, PorterLoss.HALVES, 9),
+    ],
+)
+def test_a_porter_that_loses_hours_is_left_in_time_by_authors_of_much_and_who_knows_when_one_waits(
+    a_day: int, lost: float, how: PorterLoss, most: float
+) -> None:
+    """Of a hundred a day one of ten was named while messages of the hour before hid what was lost."""
+    outcome = losing_outcome(1000, lost, AuthorHabit(a_day), 40, how)
+    assert outcome.named <= 0.05
+    assert outcome.named_waiting <= 0.1
+    assert outcome.days < most
 
 
 def test_a_porter_that_loses_all_letters_has_no_pair_drawn_anew() -> None:

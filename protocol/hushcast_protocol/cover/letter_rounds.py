@@ -213,7 +213,7 @@ class LetterRounds:
             if message.number is not None and message.came_as and message.came_as in numbers:
                 message.came_as = b""
                 if not message.is_errand:
-                    self.judge.note_sent(message.number, message.listed_in)
+                    self.judge.note_came(message.number, message.listed_in)
                 elif not message.goes_anew:  # else it is for who may be away
                     self.judge.note_errand(message.number, message.listed_in)
         done = [one.key for one in self._messages if one.number is not None and one.number in numbers]

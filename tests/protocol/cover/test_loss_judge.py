@@ -81,6 +81,28 @@ def test_one_that_loses_two_of_a_hundred_is_not_nor_one_whose_relays_restart_on_
             assert not chain.play(9, lambda _: True).is_alarmed
 
 
+@pytest.mark.parametrize("restarts_in", range(6))
+def test_what_waits_for_its_hour_at_a_restart_is_counted_by_the_rounds_lost(restarts_in: int) -> None:
+    """Else a third that restarts three times on a day is left by half of those who publish much."""
+    scores = []
+    for waits in (False, True):
+        chain = Chain()
+        chain.now = RULES.released_in(NOW)
+        chain.play(restarts_in + 1, lambda _: True)
+        if waits:
+            chain.judge.note_came(b"waits", RULES.listed_in(chain.now))
+        chain.play(2, lambda _: False)
+        scores.append([chain.play(1, lambda _: True).record.score for _ in range(20)])
+        assert not chain.judge.record.to_be_done
+    assert scores[0] == scores[1] != [0.0] * 20
+
+
+def test_an_hour_that_is_not_done_though_all_its_rounds_came_counts_as_a_round() -> None:
+    chain = Chain()
+    chain.judge.note_came(b"never done", RULES.listed_in(NOW))
+    assert max(chain.play(1, lambda _: True).record.score for _ in range(30)) > 0
+
+
 def test_a_round_counts_once_whatever_is_in_it() -> None:
     """Else who publishes much would take a restart for losses, and a letter of many for all of them."""
     one, many, part = Chain(), Chain(), Chain()
@@ -117,6 +139,40 @@ def test_hours_that_are_lost_as_a_whole_are_an_alarm_three_times_in_a_month() ->
         rare.play(3, lambda _: False)
         assert not rare.play(16 * DAY, lambda _: True).is_alarmed
     assert len(rare.judge.record.long) == 2, "of a month"
+
+
+def longs(chain: Chain) -> int:
+    """How many losses it knows of that no restart makes, once the last has ended."""
+    return len(chain.play(9, lambda _: True).record.long)
+
+
+@pytest.mark.parametrize(
+    ("begin", "between", "is_long"),
+    [(0, 0, False), (4, 0, False), (0, 1, True), (2, 2, True), (0, 4, True), (5, 1, False), (4, 3, False)],
+)
+def test_two_lost_rounds_of_an_hour_that_no_restart_has_are_a_loss_of_hours(
+    begin: int, between: int, is_long: bool
+) -> None:
+    """Though nothing was due between them: half of the rounds of who publishes little have nothing listed."""
+    chain = Chain()
+    chain.now = RULES.released_in(NOW) + begin
+    chain.play(1, lambda _: False)
+    chain.play(between, lambda _: True, letters=0)
+    chain.play(1, lambda _: False)
+    assert longs(chain) == is_long
+
+
+def test_messages_of_the_hour_before_do_not_end_what_is_lost() -> None:
+    """They are listed as done while the letters of an hour are lost, and say that its third is there."""
+    chain = Chain()
+    chain.now = RULES.released_in(NOW)
+    for times in (1, 2):
+        chain.judge.note_came(b"before", chain.now + 2)
+        for lost in range(3):
+            chain.play(1, lambda _: False)
+            chain.judge.note_listed({b"before"} if lost else ())
+        assert longs(chain) == times
+    assert not chain.judge.record.to_be_done
 
 
 def test_who_loses_all_does_not_wait_for_the_end_of_an_outage() -> None:

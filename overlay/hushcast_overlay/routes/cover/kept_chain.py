@@ -47,23 +47,37 @@ class _StoredLosses(msgspec.Struct, frozen=True, array_like=True):
     under_way: tuple[tuple[bytes, Counter], ...] = ()
     rounds: tuple[tuple[Counter, Counter, Counter], ...] = ()
     long: tuple[Counter, ...] = ()
+    first: Counter = 0
+    is_long: bool = False
+    to_be_done: tuple[tuple[bytes, Counter], ...] = ()
+    hours: tuple[tuple[Counter, Counter, Counter], ...] = ()
 
     @classmethod
     def of(cls, record: LossRecord) -> _StoredLosses:
-        rounds = tuple((due, *counts) for due, counts in record.rounds.items())
-        under_way = tuple(record.under_way.items())
+        rounds, hours = (
+            tuple((due, *counts) for due, counts in kept.items()) for kept in (record.rounds, record.hours)
+        )
+        under_way, to_be_done = tuple(record.under_way.items()), tuple(record.to_be_done.items())
         numbers = record.lost, record.outage, record.forgiven
-        return cls(record.score, record.is_alarmed, *numbers, under_way, rounds, record.long)
+        run = record.first, record.is_long
+        losses = cls(record.score, record.is_alarmed, *numbers, under_way, rounds, record.long, *run)
+        return msgspec.structs.replace(losses, to_be_done=to_be_done, hours=hours)
 
     def __repr__(self) -> str:
         """Show nothing of it."""
         return "_StoredLosses(...)"
 
     def record(self) -> LossRecord:
-        under_way = {kept_number(number): due for number, due in self.under_way}
-        rounds = {due: (came, lost) for due, came, lost in self.rounds}
+        under_way, to_be_done = (
+            {kept_number(number): due for number, due in kept} for kept in (self.under_way, self.to_be_done)
+        )
+        rounds, hours = (
+            {due: (came, lost) for due, came, lost in kept} for kept in (self.rounds, self.hours)
+        )
         numbers = self.lost, self.outage, self.forgiven
-        return LossRecord(self.score, self.is_alarmed, *numbers, self.long, under_way, rounds)
+        run = self.first, self.is_long
+        losses = LossRecord(self.score, self.is_alarmed, *numbers, self.long, under_way, rounds, *run)
+        return replace(losses, to_be_done=to_be_done, hours=hours)
 
 
 class _StoredChain(msgspec.Struct, frozen=True, array_like=True):
