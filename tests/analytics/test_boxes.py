@@ -20,7 +20,7 @@ from hushcast_analytics.generator.presence import presence
 from hushcast_analytics.generator.scenario import EPOCH_SECONDS, GeneratorScenario
 from hushcast_analytics.generator.trace_rows import TraceRows
 from hushcast_overlay.relay import registration
-from hushcast_overlay.routes import arrivals, owned_boxes
+from hushcast_overlay.routes import arrivals, host_turns
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.versions.manner import NEWEST
 
@@ -32,7 +32,7 @@ OWNERS = GeneratorScenario(
 def test_what_owners_do_is_what_daemons_do() -> None:
     assert (
         NEWEST.away_epochs,
-        owned_boxes.AWAY_AT_FIRST,
+        host_turns.AWAY_AT_FIRST,
     ) == (box_hosts.AWAY_EPOCHS, box_hosts.AWAY_AT_FIRST)
     assert box_hosts.ATTACH_WITHIN == host_attacks.ATTACH_WITHIN == NEWEST.attach_within
     assert NEWEST.longest_pause == box_hosts.TRIED_AGAIN

@@ -101,7 +101,7 @@ class Audits:
         self._counters.add("audits")
         question = AskKept(audit.day, trunk, None)
         shown = await self._first_shown(places, audit.place, question)
-        asking = {route.wanted.name: route for route in routes if self._boxes.asks(route, audit.day)}
+        asking = {route.wanted.name: route for route in routes if self._boxes.turns.asks(route, audit.day)}
         if shown and all(last_epoch(audit.day) in kept.away for kept in shown.values()):
             log.info("no keeper that answers was there as a day ended")
             for route in asking.values():
@@ -127,7 +127,7 @@ class Audits:
             if is_whole and (gone := (lacking[name] & sure) - brought):
                 route.wanted.miss(sorted(gone)[:MAX_MISSED_TOLD])
             if came & sure:
-                await self._boxes.leave(route, audit.day)
+                await self._boxes.turns.leave(route, audit.day)
 
     async def _first_shown(self, places: Places, place: int, question: AskKept) -> dict[RelayId, KeptIds]:
         """Ask the keeper at a place, and the next, until one answers that was there; return all answers."""

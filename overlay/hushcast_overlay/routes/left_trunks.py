@@ -17,9 +17,11 @@ from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_overlay.routes.route_box import AtHost, RouteBox
 from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.shards.shards import Shards
+from hushcast_protocol.base.crypto.hashes import LABEL
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.overlay.box_frames import SoughtTrunk
 from hushcast_protocol.overlay.frames import RefusalReason
+from hushcast_protocol.overlay.installations import HostRoot
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
@@ -60,6 +62,11 @@ class LeftTrunks:
         Raises `TransportError` where it does not answer; then the link ends.
         """
         today, left = self._calendar.day(self._env.now()), link.sought
+        if left is None and not box.has_tree:
+            # There may be no box yet, and trunks make none.
+            hold = HostRoot(box.seed, link.host.id).bare_hold(today, self._env.randomness(LABEL))
+            if (refused := await link.hold(hold)) is not None:
+                return refused
         # What the host before had not asked for comes by nothing else where no tree leads there.
         succeeds = left is None and box.whole_from is not None and not box.has_tree
         first, last = self._first(box, left, today, succeeds), today + DAYS_AHEAD

@@ -13,6 +13,7 @@ from hushcast_overlay.connector import Connector
 from hushcast_overlay.routes.arrivals import Arrivals
 from hushcast_overlay.routes.box_remainders import BoxRemainders
 from hushcast_overlay.routes.host_link import HostLink
+from hushcast_overlay.routes.host_turns import HostTurns, watch
 from hushcast_overlay.routes.left_trunks import LeftTrunks
 from hushcast_overlay.routes.route import OverlayRoute, TreeInstallation
 from hushcast_overlay.routes.route_box import RouteBox
@@ -20,7 +21,6 @@ from hushcast_overlay.routes.route_records import RouteRecords
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
-from hushcast_protocol.base.crypto.hashes import LABEL
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import PeerError, Refusal
@@ -34,8 +34,6 @@ from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
-
-AWAY_AT_FIRST = 0.0  # seconds until the second host is used while nobody knows of the box: two attempts
 
 
 class OwnedBoxes:
@@ -58,6 +56,8 @@ class OwnedBoxes:
         self._records = records
         self._remainders = BoxRemainders(shards, records, context)
         self._trunks = LeftTrunks(shards, records, context)
+        self.turns = HostTurns(shards, records, context, self.begin)
+        """Which host of each is used."""
         self._env = context.env
         self._counters = context.counters
         self._tracer = context.tracer
@@ -74,7 +74,7 @@ class OwnedBoxes:
             # To know a shard is to ask there each epoch, while the owner is there: only to draw a host.
             hosts = box.hosts.look((), day, self._env.sample, box.answers(day))
             if hosts.relays == box.hosts.relays and not hosts.is_over:
-                await self._use(route.wanted.name, box, route, hosts)
+                await self.turns.use(route.wanted.name, box, route, hosts)
                 self.begin(route.wanted.name, box, route)
                 return
         trunk = (await route.wanted.tokens(day)).trunk if self._shards.is_cut(day) else b""  # takes a while
@@ -89,7 +89,7 @@ class OwnedBoxes:
         else:
             answers = box.answers(roster_day) if self._shards.is_cut(day) else None
             hosts = box.hosts.look(roster.relays, roster_day, self._env.sample, answers)
-            await self._use(route.wanted.name, box, route, hosts)
+            await self.turns.use(route.wanted.name, box, route, hosts)
         await self._note_addresses(route.wanted.name, box, roster)
         self.begin(route.wanted.name, box, route)
 
@@ -142,7 +142,7 @@ class OwnedBoxes:
         if known.confirmed < hold.day:
             known.confirmed = hold.day
             await self._records.keep_box(route.wanted.name, box)
-        await self._use(route.wanted.name, box, route, box.hosts.answered(root.relay))
+        await self.turns.use(route.wanted.name, box, route, box.hosts.answered(root.relay))
         self._trunks.begin(box, route, link)
         return True
 
@@ -158,13 +158,9 @@ class OwnedBoxes:
         if known.held < today or known.due:
             known.held, known.due = max(known.held, today), 0.0
             await self._records.keep_box(route.wanted.name, box)
-        if link.sought is None:
-            # There may be no box yet, and trunks make none.
-            hold = HostRoot(box.seed, link.host.id).bare_hold(today, self._env.randomness(LABEL))
-            await self._check(route, box, link, await link.hold(hold))
         if link.sought is None or link.sought < today:
             await self._check(route, box, link, await self._trunks.leave(box, route, link))
-            await self._use(route.wanted.name, box, route, box.hosts.answered(link.host.id))
+            await self.turns.use(route.wanted.name, box, route, box.hosts.answered(link.host.id))
         self._trunks.begin(box, route, link)
 
     async def _check(self, route: OverlayRoute, box: RouteBox, link: HostLink, refused: str | None) -> None:
@@ -173,33 +169,8 @@ class OwnedBoxes:
         if refused is not None:
             if refused == "stamp":
                 link.end()  # over the next link it says which stamps it asks for now
-            await self._note_failure(route.wanted.name, box, route, link.host.id)
+            await self.turns.note_failure(route.wanted.name, box, route, link.host.id)
             raise Refusal(f"a host does not take what is for a box: {refused}")
-
-    def asks(self, route: OverlayRoute, day: int) -> bool:
-        """Tell whether some host of a route's box was to ask keepers for all of a day."""
-        box = route.box
-        return box is not None and any(known.is_to_bring(day) for known in box.at.values())
-
-    async def leave(self, route: OverlayRoute, day: int) -> None:
-        """Use the other host of a box, once it answers, where the one in use did not bring what is of a day.
-
-        The other is then asked for all that this one was to bring. Nothing follows while that one has not had
-        the time to.
-        """
-        box = route.box
-        if box is None or box.is_ended:
-            return
-        known = box.host(box.hosts.current)
-        settled = self._shards.manner.settled_epochs * self._calendar.epoch_seconds
-        if known.link is None or trio.current_time() - known.link.asked_at < settled:
-            return
-        if known.is_to_bring(day):
-            log.warning("a host has not brought what keepers show")
-            self._counters.add("hosts_left")
-            known.lacking = known.since
-            await self._records.keep_box(route.wanted.name, box)
-            await self._use(route.wanted.name, box, route, box.hosts.lost(box.hosts.current))
 
     def link(self, root: object) -> HostLink | None:
         """Return the link to the host that is the root of an installation, if there is one."""
@@ -286,7 +257,7 @@ class OwnedBoxes:
     def _is_needed(self, box: RouteBox, route: OverlayRoute, relay: RelayId) -> bool:
         """Tell whether a host is used, or to be, or trees lead there until relays are told of the other."""
         leads = any(planned.host == relay for planned in route.towards(box.seed))
-        return leads or box.hosts.needs(relay, self._env.now(), self._patience(box, route))
+        return leads or box.hosts.needs(relay, self._env.now(), self.turns.patience(box, route))
 
     async def _visit(self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId) -> None:
         """Open a link to a host, and take what it brings until the link ends."""
@@ -304,12 +275,12 @@ class OwnedBoxes:
             log.info("a host was not reached", reason=str(error))
             known.link = None
             known.tried(today, has_answered=False)
-            await self._note_failure(name, box, route, relay)
+            await self.turns.note_failure(name, box, route, relay)
             return
         known.link = link
         known.tried(today, has_answered=True)
         try:
-            self._watch(box, route)
+            watch(box, route)
             await self._greet(name, box, route, relay, link)
             await link.serve(partial(self._take, box, route, relay), partial(self._note_copies, route))
         except (TransportError, PeerError) as error:
@@ -320,7 +291,7 @@ class OwnedBoxes:
         finally:
             if known.link is link:
                 known.link = None
-            self._watch(box, route)
+            watch(box, route)
             await link.aclose()
 
     def _ask_ahead(self, box: RouteBox, route: OverlayRoute | None, relay: RelayId, link: HostLink) -> None:
@@ -349,7 +320,7 @@ class OwnedBoxes:
         await self._remainders.note_standing(name, box, route, relay, standing)
         # One that refused is given another chance once the second has been used for it.
         if not known.refuses or box.hosts.in_use:
-            await self._use(name, box, route, box.hosts.answered(relay))
+            await self.turns.use(name, box, route, box.hosts.answered(relay))
         if standing.leases or standing.sought is not None:
             self._trunks.begin(box, route, link)
         if relay != box.hosts.relays[0]:
@@ -370,11 +341,6 @@ class OwnedBoxes:
         if not told.is_whole:
             route.coverage.lose_sight()
 
-    def _watch(self, box: RouteBox, route: OverlayRoute | None) -> None:
-        """Judge probes by what the host in use says, and by nothing while it says nothing."""
-        if route is not None:
-            route.coverage.watch(box.is_there)
-
     async def _forget_at(self, name: bytes, box: RouteBox, relay: RelayId, link: HostLink) -> None:
         """Tell a host that a box is done with, and leave its link a moment for withdrawals."""
         try:
@@ -386,35 +352,3 @@ class OwnedBoxes:
             await self._records.keep_box(name, box)
             await trio.sleep(self._shards.manner.ended_within)
         link.end()
-
-    async def _note_failure(
-        self, name: bytes, box: RouteBox, route: OverlayRoute | None, relay: RelayId
-    ) -> None:
-        """Take notice that a host does not serve."""
-        if box.is_ended or route is None:
-            return
-        second = box.hosts.relays[-1]
-        is_second_there = second != relay and box.link(second) is not None
-        now, patience = self._env.now(), self._patience(box, route)
-        await self._use(name, box, route, box.hosts.failed(relay, now, patience, is_second_there))
-        if box.hosts.needs(second, now, patience) and not is_second_there:
-            box.changed.tell()
-
-    def _patience(self, box: RouteBox, route: OverlayRoute) -> float:
-        """Return the seconds that the first host is away before the second is used."""
-        is_known = any(planned.nodes for planned in route.towards(box.seed))
-        if not box.has_tree:
-            is_known = is_known or box.is_sought(self._calendar.day(self._env.now()))
-        away = self._shards.manner.away_epochs * self._calendar.epoch_seconds
-        return away if is_known else AWAY_AT_FIRST
-
-    async def _use(self, name: bytes, box: RouteBox, route: OverlayRoute, hosts: HostList) -> None:
-        """Keep which hosts there are, and which is in use."""
-        if hosts == box.hosts:
-            return
-        box.hosts = hosts
-        self._watch(box, route)
-        await self._records.keep_box(name, box)
-        self.begin(name, box, route)
-        box.changed.tell()
-        route.stirred.set()
