@@ -17,7 +17,7 @@ from hushcast_protocol.base.crypto.hashes import LABEL
 from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.overlay.confirmations import MAX_CONFIRMATIONS, confirm, room
 from hushcast_protocol.overlay.frames import ParcelAnswer
-from hushcast_protocol.overlay.leases import Install, ToHost
+from hushcast_protocol.overlay.leases import Install, ToHost, ToListedHost
 from hushcast_protocol.overlay.parcels import open_parcel
 
 RELAYS = 8
@@ -117,7 +117,8 @@ async def test_nobody_is_subscribed_while_all_at_the_top_refuse() -> None:
             async def taken(sealed: bytes, previous: bytes) -> ParcelAnswer:
                 epoch = net.calendar.epoch(net.now)
                 instruction = open_parcel(sealed, identity.parcel_key, net.net.id, node.id, epoch).instruction
-                if refusing and isinstance(instruction, Install) and isinstance(instruction.next_hop, ToHost):
+                hop = instruction.next_hop if isinstance(instruction, Install) else None
+                if refusing and isinstance(hop, ToHost | ToListedHost):
                     return ParcelAnswer(0, "quota", ())
                 answer: ParcelAnswer = await take(sealed, previous)
                 return answer
