@@ -63,7 +63,7 @@ async def test_who_loses_one_form_is_found(
     loses: Callable[[Message], bool], topic: Topic, size: int, attributes: list[str]
 ) -> None:
     async with small_network(
-        relays=6, clients=2, epoch=EPOCH, probes_an_epoch=120.0, late_routes=False
+        relays=6, clients=2, seed=2, epoch=EPOCH, probes_an_epoch=120.0, late_routes=False
     ) as net:
         reader, writer = net.clients
         await reader.listen(topic)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import NamedTuple
 
 import pytest
 import trio
@@ -24,19 +25,23 @@ def span(chance: random.Random, name: str) -> str:
     return f"{name} in [{low}, {low + width}]"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("relays", [20, pytest.param(80, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("names", ["a", "ab"], ids=["range", "box"])
-async def test_applications_see_what_matches_and_the_rest_is_counted_and_bounded(
-    names: str, relays: int
-) -> None:
-    """Excess: what the rarest condition lets in, and r/N for each tree rightly entered, r its edges."""
+class Counted(NamedTuple):
+    """What came to one daemon that did not match, and what was to be expected of it."""
+
+    excess: int
+    entered: int
+    over_edges: float
+    mismatched: int
+    seen: int
+
+
+async def counted(names: str, relays: int, seed: int) -> Counted:
     chance, key = random.Random(1), topic_key(BOXES, bytes(32), 0)
     wanted = [", ".join(span(chance, name) for name in names) for _ in range(12)]
     predicates = [parse_where(where, BOXES.attributes) for where in wanted]
     entries = [set(entry_tokens(key, predicate)) for predicate in predicates]
     edges = HARDENED.depth + 1  # the last one leads to the host, which has its place among the relays
-    async with small_network(relays=relays, origins=1) as net:
+    async with small_network(relays=relays, origins=1, seed=seed) as net:
         subscriber, publisher = net.clients
         ears: list[Ear] = [await subscriber.listen(BOXES, where) for where in wanted]
         expected: list[list[bytes]] = [[] for _ in wanted]
@@ -59,10 +64,26 @@ async def test_applications_see_what_matches_and_the_rest_is_counted_and_bounded
         for ear, heard in zip(ears, expected, strict=True):
             assert sorted(ear.payloads) == sorted(heard)
         excess = subscriber.count("messages_excess")
-        print(f"\ndaemons: excess {excess / mismatched:.3f}, bound {(entered + over_edges) / mismatched:.3f}")
-        assert sum(map(len, expected)) > 30
-        assert entered <= excess <= entered + over_edges
+        assert entered <= excess
         assert subscriber.count("messages_not_ours") == 0
+        return Counted(excess, entered, over_edges, mismatched, sum(map(len, expected)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relays", [20, pytest.param(80, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("names", ["a", "ab"], ids=["range", "box"])
+async def test_applications_see_what_matches_and_the_rest_is_counted_and_bounded(
+    names: str, relays: int
+) -> None:
+    """Excess: what the rarest condition lets in, and r/N for each tree rightly entered, r its edges.
+
+    That is of trees in the mean: those of one draw may let in a tenth more.
+    """
+    draws = [await counted(names, relays, seed) for seed in (1, 2, 3)]
+    excess, entered, over_edges, mismatched, seen = (sum(each) for each in zip(*draws, strict=True))
+    print(f"\ndaemons: excess {excess / mismatched:.3f}, bound {(entered + over_edges) / mismatched:.3f}")
+    assert seen > 90
+    assert excess <= entered + over_edges
 
 
 async def test_what_a_long_range_is_entered_by_besides_is_not_shown() -> None:
