@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Iterator
 
 import pytest
 import trio
@@ -23,6 +24,15 @@ from hushcast_runtime.processes.steps import (
     place_of,
     steps,
 )
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_collected() -> Iterator[None]:
+    """Else what all tests before have left is looked through in one of the steps."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def work(seconds: float) -> None:
