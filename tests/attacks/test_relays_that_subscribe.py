@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import pytest
 import trio
-from hosted_network import drop_everywhere, hosts_of, subscribed
+from hosted_network import drop_everywhere, hosted_elsewhere
 from kept_network import kept_network, questions
-from small_network import EPOCH_SECONDS, ONE, Node, SmallNetwork
+from small_network import EPOCH_SECONDS
 
 from hushcast_protocol.overlay.profile import Root
 
@@ -32,16 +32,6 @@ class Seen(NamedTuple):
     """Questions for whole days, which an owner asks, and a host that is new."""
     parcels: int
     leases: int
-
-
-async def hosted_elsewhere(net: SmallNetwork) -> Node:
-    """Have a relay subscribe that is no host of its own."""
-    for reader in net.relays:
-        await subscribed(reader)
-        if reader not in hosts_of(net, reader):
-            return reader
-        await reader.daemon.service.unsubscribe(ONE)
-    raise AssertionError("each relay drew itself")
 
 
 async def seen(stays: bool, seed: int) -> Seen:

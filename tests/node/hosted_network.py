@@ -29,6 +29,16 @@ def in_use(net: SmallNetwork, node: Node) -> Node:
     return net.relay(box_of(node).hosts.current)
 
 
+async def hosted_elsewhere(net: SmallNetwork) -> Node:
+    """Have a relay subscribe that is no host of its own."""
+    for reader in net.relays:
+        await subscribed(reader)
+        if reader not in hosts_of(net, reader):
+            return reader
+        await reader.daemon.service.unsubscribe(ONE)
+    raise AssertionError("each relay drew itself")
+
+
 async def relays_know(net: SmallNetwork, node: Node, topic: Topic = ONE) -> None:
     """Wait until relays are told of the host that it uses: at a drawn moment, before the day is over."""
     told = node.route(topic).planned.values()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import trio
 from cut_network import cut_network
-from hosted_network import box_of, drop_everywhere, hosts_of, in_use, lose_disk, subscribed
+from hosted_network import box_of, drop_everywhere, hosted_elsewhere, hosts_of, in_use, lose_disk, subscribed
 from kept_network import keepers_of, kept_network, next_day
 from owner_end import OwnerEnd, drop, message
 from small_network import DAY_SECONDS, EPOCH_SECONDS, ONE, Ear, Node, SmallNetwork, small_network, until
@@ -33,16 +33,6 @@ def nobody_in_a_tree_heard(net: SmallNetwork, *, but: int = 0) -> bool:
 
 def reader_of(net: SmallNetwork) -> Node:
     return net.relays[0]
-
-
-async def hosted_elsewhere(net: SmallNetwork) -> Node:
-    """Have a relay subscribe that is no host of its own."""
-    for reader in net.relays:
-        await subscribed(reader)
-        if reader not in hosts_of(net, reader):
-            return reader
-        await reader.daemon.service.unsubscribe(ONE)
-    raise AssertionError("each relay drew itself")
 
 
 async def each_once(ear: Ear, *sent: bytes, within: float = ASKED_WITHIN) -> None:
