@@ -20,11 +20,10 @@ from benchmarks.cover import fault, prompt_relay
 from benchmarks.cover.activities import Applications
 from benchmarks.cover.footing import Footing
 from benchmarks.cover.process_costs import ProcessCosts, bytes_on_disk, bytes_passed, process_costs
-from benchmarks.cover.relay_roles import Parts, parts_of
+from benchmarks.cover.relay_roles import Parts, chains_in, parts_of
 from benchmarks.cover.sights import WatchedLine
 from benchmarks.cover.socks_watch import Piece, SocksWatch
 from benchmarks.cover.turns import SETTLED, Doing, Turn, Turns
-from hushcast_overlay.routes.cover.kept_chain import chains_in
 from hushcast_protocol.base.cover_terms import LEAST_ROUND
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.wire import RelayId

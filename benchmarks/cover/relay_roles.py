@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 import numpy as np
 
+from hushcast_overlay.routes.cover import kept_chain
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.cover.cover_chain import CoverChain
 from hushcast_protocol.cover.cover_rules import PASSED_A_ROUND
 from hushcast_protocol.cover.lane_seconds import LANES
+from hushcast_runtime.storage.store import read_records
 
 
 class CoverPart(Enum):
@@ -24,6 +27,11 @@ class CoverPart(Enum):
     SECOND = "second, of letters and lanes"
     THIRD = "third"
     HOST = "hosts"
+
+
+def chains_in(database: Path) -> list[CoverChain]:
+    """Return the chain in the database of a daemon that may run, if it has one; no daemon tells it."""
+    return [kept_chain._decode(value).chain for _, value in read_records(database, kept_chain._KIND)]
 
 
 Parts = Mapping[CoverPart, float]

@@ -173,7 +173,7 @@ class OverlayAdapter:
         dropper = Dropper(profile, shards, connector, env, published)
         trees = Trees(self.relay_id, profile, shards, env, self._parts.trees, candidates.is_kept)
         arrivals = Arrivals(shards.calendar, context)
-        boxes = OwnedBoxes(profile, connector, shards, arrivals, records, context)
+        boxes = OwnedBoxes(profile, connector, shards, trees, arrivals, records, context)
         self._routes = OverlayRoutes(
             self.relay_id,
             profile,

@@ -112,9 +112,8 @@ class OverlayCarrier:
 
     def _kept(self, route: OverlayRoute) -> OverlayRouteHandle:
         self._probes.begin(route)
-        asked_within = span(ASKED_WITHIN * self.calendar.epoch_seconds)
-        handed = route, self._routes, self._probes, self._today, self._contact
-        return OverlayRouteHandle(*handed, OUTLOOK.format(asked_within))
+        outlook = OUTLOOK.format(span(ASKED_WITHIN * self.calendar.epoch_seconds))
+        return OverlayRouteHandle(route, self._routes, self._probes, self._today, self._contact, outlook)
 
     def _today(self) -> int:
         return self._shards.today

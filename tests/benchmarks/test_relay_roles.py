@@ -6,14 +6,17 @@ import random
 from pathlib import Path
 
 import pytest
+import trio
+from cover_world import CoverWorld
 
 from benchmarks.cover.clients import CoveredClient, CoverRun
 from benchmarks.cover.cover_costs import PASSED_BY_PART, cover_costs
 from benchmarks.cover.process_costs import ProcessCosts
-from benchmarks.cover.relay_roles import CoverPart, Parts, parts_of, split_by_part
+from benchmarks.cover.relay_roles import CoverPart, Parts, chains_in, parts_of, split_by_part
 from benchmarks.cover.socks_watch import Piece, SocksWatch
 from hushcast_protocol.base.cover_terms import LEAST_ROUND
 from hushcast_protocol.cover.cover_chain import CoverChain
+from hushcast_runtime.storage.store import SqliteStore
 from hushcast_runtime.transports.endpoints import Endpoint
 from hushcast_runtime.transports.streams import LOOPBACK
 from hushcast_testnet.inventory import Member
@@ -97,3 +100,16 @@ def test_a_table_has_each_part_beside_its_formula(tmp_path: Path) -> None:
             assert formula in (None, one.peer_value)
             assert (one.ratio is None) == (one.peer_value == 0)
     assert 65_000 < PASSED_BY_PART[0] < 70_000
+
+
+async def test_a_chain_is_read_from_the_disk_of_a_daemon_that_runs(tmp_path: Path) -> None:
+    world, path = CoverWorld(), tmp_path / "state.db"
+    world.store = SqliteStore(path)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.store.run)
+        assert chains_in(path) == []
+        kept = await world.chain()
+        await world.follow(kept)
+        assert chains_in(path) == [kept.held.chain]
+        nursery.cancel_scope.cancel()
+    world.store.close()

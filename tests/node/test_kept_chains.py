@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import trio
 from cover_world import CoverWorld
 
-from hushcast_overlay.routes.cover.kept_chain import chains_in
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverLoss
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_protocol.cover.porter_queue import SERVED_DAYS
-from hushcast_runtime.storage.store import Change, SqliteStore
+from hushcast_runtime.storage.store import Change
 
 
 async def test_a_chain_is_on_disk_and_the_same_after_a_restart() -> None:
@@ -31,19 +27,6 @@ async def test_a_chain_is_on_disk_and_the_same_after_a_restart() -> None:
     assert again.is_passed(500)
     assert not again.is_passed(499)
     assert kept.held.waybill.key.reveal().hex() not in repr(again.held)
-
-
-async def test_a_chain_is_read_from_the_disk_of_a_daemon_that_runs(tmp_path: Path) -> None:
-    world, path = CoverWorld(), tmp_path / "state.db"
-    world.store = SqliteStore(path)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(world.store.run)
-        assert chains_in(path) == []
-        kept = await world.chain()
-        await world.follow(kept)
-        assert chains_in(path) == [kept.held.chain]
-        nursery.cancel_scope.cancel()
-    world.store.close()
 
 
 async def test_a_porter_is_left_after_a_day_away_and_a_month_and_one_never_there_after_a_day() -> None:

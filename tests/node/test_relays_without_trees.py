@@ -224,13 +224,10 @@ async def test_ending_has_the_host_forget_the_box() -> None:
 @pytest.mark.slow
 async def test_on_the_day_on_which_a_relay_goes_over_the_second_host_brings_what_the_first_lost() -> None:
     async with kept_network(FEW, clients=1, root=Root.HOST) as net:
-        for reader in net.relays:
-            reader.trees = TreeRule.ALWAYS
-            await reader.restart()
-            await subscribed(reader)
-            if reader not in hosts_of(net, reader):
-                break
-            await reader.daemon.service.unsubscribe(ONE)
+        for one in net.relays:
+            one.trees = TreeRule.ALWAYS
+            await one.restart()
+        reader = await hosted_elsewhere(net)
         reader.trees = TreeRule.AUTO
         await reader.restart()
         await trio.sleep(EPOCH_SECONDS)
@@ -299,6 +296,19 @@ async def test_a_client_that_comes_back_to_a_dead_host_uses_the_second_at_once()
         await first.stop()
         await reader.start()
         await until(lambda: in_use(net, reader) is second, 0.3 * EPOCH_SECONDS, "the second is used")
+
+
+@pytest.mark.slow
+async def test_a_relay_that_restarts_while_its_host_is_away_waits_for_that_as_before() -> None:
+    async with kept_network(FEW, clients=0, root=Root.HOST) as net:
+        reader = await hosted_elsewhere(net)
+        first, second = hosts_of(net, reader)
+        await reader.stop()
+        await first.stop()
+        await reader.start()
+        await trio.sleep(0.5 * EPOCH_SECONDS)
+        assert in_use(net, reader) is first
+        await until(lambda: in_use(net, reader) is second, 3 * EPOCH_SECONDS, "the second is used")
 
 
 async def test_where_nothing_is_kept_a_relay_has_trees() -> None:

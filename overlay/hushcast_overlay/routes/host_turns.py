@@ -9,6 +9,7 @@ import trio
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_overlay.routes.route_records import RouteRecords
+from hushcast_overlay.routes.trees import Trees
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.host_list import HostList
@@ -24,8 +25,11 @@ Begin = Callable[[bytes, RouteBox, OverlayRoute], None]
 class HostTurns:
     """The turns of one daemon's boxes."""
 
-    def __init__(self, shards: Shards, records: RouteRecords, context: Context, begin: Begin) -> None:
+    def __init__(
+        self, shards: Shards, trees: Trees, records: RouteRecords, context: Context, begin: Begin
+    ) -> None:
         self._shards = shards
+        self._trees = trees
         self._calendar = shards.calendar
         self._records = records
         self._begin = begin
@@ -34,9 +38,9 @@ class HostTurns:
 
     def patience(self, box: RouteBox, route: OverlayRoute) -> float:
         """Return the seconds that the first host is away before the second is used."""
+        today = self._calendar.day(self._env.now())
         is_known = any(planned.nodes for planned in route.towards(box.seed))
-        if not box.has_tree:
-            is_known = is_known or box.is_sought(self._calendar.day(self._env.now()))
+        is_known = is_known or (not self._trees.are_planted(today) and box.is_sought(today))
         away = self._shards.manner.away_epochs * self._calendar.epoch_seconds
         return away if is_known else AWAY_AT_FIRST
 

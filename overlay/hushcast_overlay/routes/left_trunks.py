@@ -16,6 +16,7 @@ from hushcast_overlay.routes.host_link import HostLink
 from hushcast_overlay.routes.route import OverlayRoute
 from hushcast_overlay.routes.route_box import AtHost, RouteBox
 from hushcast_overlay.routes.route_records import RouteRecords
+from hushcast_overlay.routes.trees import Trees
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.crypto.hashes import LABEL
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
@@ -32,8 +33,9 @@ DAYS_AHEAD = MAX_DAYS_KEPT  # days to come whose trunks a host has: who is away 
 class LeftTrunks:
     """What one daemon's hosts have of it to ask keepers by."""
 
-    def __init__(self, shards: Shards, records: RouteRecords, context: Context) -> None:
+    def __init__(self, shards: Shards, trees: Trees, records: RouteRecords, context: Context) -> None:
         self._shards = shards
+        self._trees = trees
         self._calendar = shards.calendar
         self._records = records
         self._env = context.env
@@ -62,13 +64,14 @@ class LeftTrunks:
         Raises `TransportError` where it does not answer; then the link ends.
         """
         today, left = self._calendar.day(self._env.now()), link.sought
-        if left is None and not box.has_tree:
+        has_tree = self._trees.are_planted(today)
+        if left is None and not has_tree:
             # There may be no box yet, and trunks make none.
             hold = HostRoot(box.seed, link.host.id).bare_hold(today, self._env.randomness(LABEL))
             if (refused := await link.hold(hold)) is not None:
                 return refused
         # What the host before had not asked for comes by nothing else where no tree leads there.
-        succeeds = left is None and box.whole_from is not None and not box.has_tree
+        succeeds = left is None and box.whole_from is not None and not has_tree
         first, last = self._first(box, left, today, succeeds), today + DAYS_AHEAD
         past, lacking = self._past(box, route, today), box.lacking_elsewhere(link.host.id)
         again = {*past, *self._again(lacking, today)}

@@ -18,6 +18,7 @@ from hushcast_overlay.routes.left_trunks import LeftTrunks
 from hushcast_overlay.routes.route import OverlayRoute, TreeInstallation
 from hushcast_overlay.routes.route_box import RouteBox
 from hushcast_overlay.routes.route_records import RouteRecords
+from hushcast_overlay.routes.trees import Trees
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base import ground_truth
 from hushcast_protocol.base.backoff import Backoff
@@ -44,6 +45,7 @@ class OwnedBoxes:
         profile: Profile,
         connector: Connector,
         shards: Shards,
+        trees: Trees,
         arrivals: Arrivals,
         records: RouteRecords,
         context: Context,
@@ -51,12 +53,13 @@ class OwnedBoxes:
         self._profile = profile
         self._connector = connector
         self._shards = shards
+        self._trees = trees
         self._calendar = shards.calendar
         self._arrivals = arrivals
         self._records = records
         self._remainders = BoxRemainders(shards, records, context)
-        self._trunks = LeftTrunks(shards, records, context)
-        self.turns = HostTurns(shards, records, context, self.begin)
+        self._trunks = LeftTrunks(shards, trees, records, context)
+        self.turns = HostTurns(shards, trees, records, context, self.begin)
         """Which host of each is used."""
         self._env = context.env
         self._counters = context.counters
@@ -64,13 +67,13 @@ class OwnedBoxes:
         self._spawn = context.spawn
         self._kept: dict[bytes, RouteBox] = {}
 
-    async def of_day(self, route: OverlayRoute, day: int, has_tree: bool = True) -> None:
+    async def of_day(self, route: OverlayRoute, day: int) -> None:
         """See to the box that messages of a day come to; draw one, and its hosts, if there is none.
 
         It is on disk before anybody hears of it. Raises what `Shards.find` does, and `Refusal` where no
         relay is listed.
         """
-        if (box := route.box) is not None and not has_tree and self._shards.is_cut(day):
+        if (box := route.box) is not None and self._shards.is_cut(day) and not self._trees.are_planted(day):
             # To know a shard is to ask there each epoch, while the owner is there: only to draw a host.
             hosts = box.hosts.look((), day, self._env.sample, box.answers(day))
             if hosts.relays == box.hosts.relays and not hosts.is_over:
@@ -120,7 +123,6 @@ class OwnedBoxes:
             task_status.started(True)
             return True
         assert box is not None
-        box.has_tree = True
         known = box.host(root.relay)
         if (link := known.link) is None:
             task_status.started(False)
@@ -149,10 +151,7 @@ class OwnedBoxes:
     async def seek(self, route: OverlayRoute) -> None:
         """Have the host in use, if it is there, ask keepers for all that a box lacks. Raises as `hold`."""
         box, today = route.box, self._calendar.day(self._env.now())
-        if box is None:
-            return
-        box.has_tree = False
-        if (link := box.link(box.hosts.current)) is None:
+        if box is None or (link := box.link(box.hosts.current)) is None:
             return
         known = box.host(link.host.id)
         if known.held < today or known.due:

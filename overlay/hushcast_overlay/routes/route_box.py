@@ -74,8 +74,6 @@ class RouteBox:
     """The first day of which its hosts were asked for all that was published; `None` before any. On disk."""
     at: dict[RelayId, AtHost] = field(default_factory=dict)
     """By host."""
-    has_tree: bool = True
-    """Whether messages of today come there by a tree, as far as is known; else hosts have them of keepers."""
     is_ended: bool = False
     """Whether its route has ended, so that it is but to be forgotten."""
     attended: set[RelayId] = field(default_factory=set)

@@ -94,11 +94,10 @@ class TreeUpkeep:
         is_seen_to = True
         for day in self._days_wanted(route):
             try:
-                has_tree = self._trees.are_planted(day)
                 if not isinstance(route.end, ListedEnd):
-                    await self._boxes.of_day(route, day, has_tree)
+                    await self._boxes.of_day(route, day)
                 await route.wanted.tokens(day)  # made from the topic's name while the host is dialled
-                if not has_tree:
+                if not self._trees.are_planted(day):
                     await self._boxes.seek(route)
                 elif self._is_there(route):
                     await self._tell(route, day, mends)

@@ -69,8 +69,7 @@ class LossJudge:
         self._day_rounds = rules.rounds_in(1)
         self._forgiven_rounds = rules.rounds_in(FORGIVEN_DAYS)
         self._long_rounds = rules.rounds_in(LONG_DAYS)
-        self._hour_of = rules.released_in
-        self._listed_in = rules.listed_in
+        self._rules = rules
         self._broken = set[int]()  # hours, by the round by which they are listed, before which one was lost
         self._longest_outage = self._day_rounds * OUTAGE_EPOCHS // EPOCHS_A_DAY
         self._errands: dict[int, dict[bytes, bool]] = {}  # whether each is done, by its release
@@ -163,9 +162,9 @@ class LossJudge:
     def _judge(self, due: int, there: int, lost: int) -> None:
         record = self.record
         if there == 0:
-            of_own = self._listed_in(due)
+            of_own = self._rules.listed_in(due)
             self._broken |= {listed for listed in (of_own - RELEASE_ROUNDS, of_own) if listed >= due}
-            is_on = record.lost and self._hour_of(record.first) == self._hour_of(due)
+            is_on = record.lost and self._rules.released_in(record.first) == self._rules.released_in(due)
             record.first = record.first if is_on else due
             record.is_long |= due - record.first >= RESTART_ROUNDS
             record.lost += 1

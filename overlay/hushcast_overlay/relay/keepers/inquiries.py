@@ -27,7 +27,7 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.spool import Spool
 
-FIRST, LAST = CLOCKS_DIFFER, 0.75  # shares of an epoch between which the one before is asked for
+LAST = 0.75  # share of an epoch until which, from `CLOCKS_DIFFER` on, the one before is asked for
 AGAIN_AFTER = (
     60.0  # seconds after the first question for a trunk: what was just dropped is with keepers by then
 )
@@ -90,10 +90,9 @@ class Inquiries:
 
     def _pause(self) -> float:
         """Return the seconds until a moment of this epoch, where it has just begun, or of the next."""
-        epoch = self._calendar.epoch(self._env.now() - FIRST * self._calendar.epoch_seconds) + 1
-        moment = (
-            self._calendar.epoch_start(epoch) + self._env.uniform(FIRST, LAST) * self._calendar.epoch_seconds
-        )
+        length = self._calendar.epoch_seconds
+        epoch = self._calendar.epoch(self._env.now() - CLOCKS_DIFFER * length) + 1
+        moment = self._calendar.epoch_start(epoch) + self._env.uniform(CLOCKS_DIFFER, LAST) * length
         return max(0.0, moment - self._env.now())
 
     async def _follow(self, day: int, trunk: bytes, pause: float) -> None:

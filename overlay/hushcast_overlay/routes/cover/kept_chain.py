@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import msgspec
 
@@ -22,7 +21,7 @@ from hushcast_protocol.cover.waybills import WAYBILL, Waybill, WaybillKey
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, read_records, record_reader
+from hushcast_runtime.storage.store import Change, record_reader
 
 _PLACE = 32  # bytes
 _RECORD = b"chain"
@@ -103,18 +102,13 @@ class _StoredChain(msgspec.Struct, frozen=True, array_like=True):
         """Show nothing of it."""
         return "_StoredChain(...)"
 
+    @property
+    def chain(self) -> CoverChain:
+        since, lost = (self.porter_since, self.pair_since), (self.porter_lost, self.pair_lost)
+        return CoverChain(self.porter, self.second, self.third, self.quarter, *since, *lost)
+
 
 _decode = record_reader(_StoredChain, "chain of a daemon under cover")
-
-
-def _chain(stored: _StoredChain) -> CoverChain:
-    since, lost = (stored.porter_since, stored.pair_since), (stored.porter_lost, stored.pair_lost)
-    return CoverChain(stored.porter, stored.second, stored.third, stored.quarter, *since, *lost)
-
-
-def chains_in(database: Path) -> list[CoverChain]:
-    """Return the chain in the database of a daemon that may run, if it has one; raise a `StoreError`."""
-    return [_chain(_decode(value)) for _, value in read_records(database, _KIND)]
 
 
 @dataclass(repr=False)
@@ -158,7 +152,7 @@ class KeptChain:
         begins = None if one.begins < 0 else one.begins
         place = sized(one.place, _PLACE)
         rounds = begins, one.since, one.handed_in, one.without_list
-        self._held = _Held(_chain(one), place, waybill, *rounds, one.losses.record())
+        self._held = _Held(one.chain, place, waybill, *rounds, one.losses.record())
         self._away_since = one.away_since
 
     @property
