@@ -172,12 +172,12 @@ def survivors(
     return both / times
 
 
-def start(rule: ReadyRule, times: int, draw: random.Random) -> float:
+def start(rule: ReadyRule, an_hour: float, times: int, draw: random.Random) -> float:
     """Return how sure of the author's box both ages and the times of returns make the two, in the mean."""
     ends = [*range(300, 1801, 300), 3600, 7200, 14_400]  # seconds since a return, and any that are more
 
     def seen(up: float) -> tuple[int, int]:
-        before = sorted((moment, False) for moment in moments(1.0, up / HOUR, draw))
+        before = [(moment, False) for moment in moments(an_hour, up / HOUR, draw)]
         *_, (one, other) = ages(rule, [*before, (up, True)], draw)
         first, second = sorted((binned(one), binned(other)))
         return first, second
@@ -192,6 +192,12 @@ def start(rule: ReadyRule, times: int, draw: random.Random) -> float:
         chances = [known[bisect.bisect_left(ends, each)][pair] for each in (up, *since)]
         right += chances[0] / (sum(chances) or 1)
     return right / times
+
+
+def print_start(slots: str, rule: ReadyRule, times: int, draw: random.Random) -> None:
+    """Print how well the start of an author is seen, who publishes each hour, and once a day."""
+    hourly, daily = (start(rule, an_hour, times, draw) for an_hour in (1.0, 1 / 24))
+    print(f"{slots}, start: {hourly:.1%} sure at one an hour, {daily:.1%} at one a day (chance 0.5 %)")
 
 
 def main() -> None:
@@ -218,11 +224,9 @@ def main() -> None:
         for drops in (1, DROPS):
             told = holders(rule, drops, options.times, draw)
             print(f"{slots}, where others hold none: told by {drops} drops {told:.3f} (chance 0.5)")
-        print(f"{slots}, start: {start(rule, options.times, draw):.1%} sure (chance 0.5 %)")
-    print(
-        f"8 slots that never rest, start: {start(NeverRests(8), options.times, draw):.1%} sure (chance 0.5 %)"
-    )
-    print(f"none ready, start: {start(NONE_READY, options.times, draw):.1%} sure (chance 0.5 %)")
+        print_start(slots, rule, options.times, draw)
+    print_start("8 slots that never rest", NeverRests(8), options.times, draw)
+    print_start("none ready", NONE_READY, options.times, draw)
     for colluding in (0.1, 0.2):
         for live_first in (False, True):
             what = "those that live first" if live_first else "as drawn"

@@ -28,7 +28,9 @@ PUBLICATIONS = 200  # of each setting and rate
 SEED = 1
 BUSY = 60.0  # publications an hour of a daemon that publishes much
 STAYS = 60.0  # seconds of a slot in the mean: the least that can be set
-WARM_UP = 150  # seconds after which sets hold as many slots as in the long run, and most have rested
+WARM_UP = (
+    300  # seconds after which sets hold as many slots as in the long run, and have rested from the start
+)
 IDLE = 60  # seconds in which nobody publishes, and the work of tors is counted
 LATE = 120.0  # seconds that the last messages may take
 WITHIN = 180.0  # seconds for a receipt, a subscription, and for daemons that start again, all at once

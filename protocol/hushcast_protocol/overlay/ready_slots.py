@@ -21,7 +21,7 @@ from hushcast_protocol.base.wire import RelayId
 SHORTEST, LONGEST = 0.4, 1.6  # of the mean time that a slot stays: 30 and 120 minutes of 75
 
 LEAST_REST = 0.4  # of that time: half an hour
-WORKS = 3.0  # times as long as it rests a set works: of four publications of any daemon one finds it at rest
+WORKS = 49.0  # times as long as it rests a set works: of fifty publications one finds it at rest
 WORKING = WORKS / (1 + WORKS)
 
 
