@@ -4,7 +4,7 @@
 `probe`: whether a drop is of a probe, and not of somebody who publishes once a day, from that of one.
 `holders`: whether an author is one of those who hold slots, where others hold none.
 `survivors`: how often both origins collude where others' idle connections are ended by a flood.
-`start`: how sure they are which of 200 boxes is the author's, half an hour after its daemon's start at most.
+`start`: how sure they are which of 200 boxes is the author's, by messages half an hour after starts at most.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ DROPS = 100
 PROBES = NEWEST.probes_a_day / 24  # an hour
 TAKEN = 2 * PROBES / HOUR  # slots a second that probes would take
 BOXES, RETURNS_A_DAY = 200, 2
+STARTS = (1, 2, 3, 5)  # after each of which a message is seen
 SETTINGS = (ReadyRule(2, 7200.0), ReadyRule(4, 7200.0), ReadyRule(8, 7200.0), ReadyRule(8))
 
 
@@ -172,8 +173,13 @@ def survivors(
     return both / times
 
 
-def start(rule: ReadyRule, an_hour: float, times: int, draw: random.Random) -> float:
-    """Return how sure of the author's box both ages and the times of returns make the two, in the mean."""
+def start(
+    rule: ReadyRule, an_hour: float, times: int, draw: random.Random, starts: Sequence[int] = (1,)
+) -> list[float]:
+    """Return how sure of the author's box both ages and the times of returns make the two, in the mean.
+
+    By one message soon after each of so many starts: boxes come back by themselves.
+    """
     ends = [*range(300, 1801, 300), 3600, 7200, 14_400]  # seconds since a return, and any that are more
 
     def seen(up: float) -> tuple[int, int]:
@@ -184,20 +190,28 @@ def start(rule: ReadyRule, an_hour: float, times: int, draw: random.Random) -> f
 
     lasting = [0, *ends, 8 * HOUR]
     known = [Counter(seen(draw.uniform(low, high)) for _ in range(times)) for low, high in pairwise(lasting)]
-    right = 0.0
+    right = dict.fromkeys(starts, 0.0)
     for _ in range(times):
-        up = draw.uniform(60.0, 1800.0)
-        pair = seen(up)
-        since = [draw.expovariate(RETURNS_A_DAY / 86_400) for _ in range(BOXES - 1)]
-        chances = [known[bisect.bisect_left(ends, each)][pair] for each in (up, *since)]
-        right += chances[0] / (sum(chances) or 1)
-    return right / times
+        odds = [1.0] * BOXES
+        for number in range(1, max(starts) + 1):
+            up = draw.uniform(60.0, 1800.0)
+            pair = seen(up)
+            since = [up, *(draw.expovariate(RETURNS_A_DAY / 86_400) for _ in range(BOXES - 1))]
+            odds = [
+                odd * (known[bisect.bisect_left(ends, one)][pair] + 0.5)
+                for odd, one in zip(odds, since, strict=True)
+            ]
+            if number in right:
+                right[number] += odds[0] / sum(odds)
+    return [sure / times for sure in right.values()]
 
 
 def print_start(slots: str, rule: ReadyRule, times: int, draw: random.Random) -> None:
     """Print how well the start of an author is seen, who publishes each hour, and once a day."""
-    hourly, daily = (start(rule, an_hour, times, draw) for an_hour in (1.0, 1 / 24))
-    print(f"{slots}, start: {hourly:.1%} sure at one an hour, {daily:.1%} at one a day (chance 0.5 %)")
+    (daily,) = start(rule, 1 / 24, times, draw)
+    pooled = zip(STARTS, start(rule, 1.0, times, draw, STARTS), strict=True)
+    hourly = ", ".join(f"{sure:.1%} after {starts}" for starts, sure in pooled)
+    print(f"{slots}, start: sure at one a day {daily:.1%}, at one an hour {hourly} (chance 0.5 %)")
 
 
 def main() -> None:
