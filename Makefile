@@ -66,8 +66,8 @@ soak: setup-dev tor java  ## five hours of faults, kills, lies and steady traffi
 	$(BIN)/pytest -m "soak"
 	$(BIN)/python -m soak.soak $(if $(SEED),--seed $(SEED))
 
-fuzz: .venv/fuzz  ## a million hostile inputs for every decoder and machine; INPUTS=n, SEED=n, ONLY="frame roster"
-	$(BIN)/python tests/fuzz --inputs $(or $(INPUTS),1000000) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY)) $(if $(REPLAY),--replay $(REPLAY))
+fuzz: .venv/fuzz  ## a million hostile inputs for every decoder and machine; INPUTS=n, MOVES=n, SEED=n, ONLY="frame roster"
+	$(BIN)/python tests/fuzz --inputs $(or $(INPUTS),1000000) --seed $(or $(SEED),1) $(if $(MOVES),--moves $(MOVES)) $(if $(ONLY),--only $(ONLY)) $(if $(REPLAY),--replay $(REPLAY))
 
 dist: setup-dev  ## wheel and sdist, in dist/
 	rm -f dist/*.whl dist/*.tar.gz

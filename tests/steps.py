@@ -69,17 +69,19 @@ def _worked() -> float:
 
 
 class Moves:
-    """Measures what a machine is put through from outside, move by move: each is a step of some task."""
+    """Measures and counts what a machine is put through from outside: each move is a step of some task."""
 
     def __init__(self) -> None:
         self.longest = 0.0
+        self.count = 0
         self._began = _worked()
 
-    def next(self) -> None:
-        """End a move, and begin the next."""
+    def next(self, begins: bool = True) -> None:
+        """End a move, and begin the next, unless it was the last."""
         now = _worked()
         self.longest = max(self.longest, now - self._began)
         self._began = now
+        self.count += begins
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 python tests/fuzz                          a million inputs, a fifth led by coverage (atheris)
 python tests/fuzz --inputs 50000 --only frame roster
+python tests/fuzz --inputs 0 --moves 1000000 --only hop
 python tests/fuzz --replay findings/frame-0123456789ab.hex
 """
 
@@ -31,6 +32,7 @@ def main() -> int:
     """Hunt, or replay; return the exit code."""
     parser = argparse.ArgumentParser(prog="python tests/fuzz", description=__doc__.partition("\n")[0])
     parser.add_argument("--inputs", type=int, default=1_000_000, help="inputs for all targets together")
+    parser.add_argument("--moves", type=int, default=0, help="and on until each target had so many moves")
     parser.add_argument("--seed", type=int, default=1, help="other seeds give other inputs")
     parser.add_argument("--only", nargs="+", metavar="TARGET", help="these targets alone")
     parser.add_argument(
@@ -45,7 +47,7 @@ def main() -> int:
     if options.replay:
         return replay(options.replay)
     if options.one:
-        return one(*options.one, options.seed, options.inputs)
+        return one(*options.one, options.seed, options.inputs, options.moves)
     return everything(options)
 
 
@@ -65,24 +67,24 @@ def everything(options: argparse.Namespace) -> int:
         print("atheris is not installed: inputs are mutated from real ones, without coverage to lead")
     led = GUIDED if has_atheris and not options.seeded and not options.in_process else 0.0
     weights = sum(target.weight for target in chosen)
-    total, found = 0, 0
-    print(f"{'target':20} {'mode':8} {'inputs':>9} {'inputs/s':>9} {'MB more':>8}")
+    hunts, found = 0, 0
+    print(f"{'target':20} {'mode':8} {'inputs':>9} {'moves':>11} {'moves/s':>9} {'MB more':>8}")
     for target in chosen:
         for mode, share in (("seeded", 1 - led), ("guided", led)):
             inputs = math.ceil(options.inputs * share * target.weight / weights)
-            if options.in_process and inputs:
-                code = one(target.name, mode, options.seed, inputs)
-            else:
-                code = apart(target.name, mode, options.seed, inputs) if inputs else 0
-            total += inputs if code == 0 else 0
-            found += code != 0
-    print(f"{total:,} inputs without a finding" + (f"; {found} hunts with one" if found else ""))
+            moves = math.ceil(options.moves * share)
+            if inputs or moves:
+                way = one if options.in_process else apart
+                hunts += 1
+                found += way(target.name, mode, options.seed, inputs, moves) != 0
+    print(f"{hunts} hunts, {found or 'none'} with a finding")
     return 1 if found else 0
 
 
-def apart(name: str, mode: str, seed: int, inputs: int) -> int:
+def apart(name: str, mode: str, seed: int, inputs: int, moves: int) -> int:
     """Hunt in a process of its own; what ends that process is a finding, too."""
-    command = [sys.executable, str(HERE), "--one", name, mode, "--seed", str(seed), "--inputs", str(inputs)]
+    command = [sys.executable, str(HERE), "--one", name, mode, "--seed", str(seed)]
+    command += ["--inputs", str(inputs), "--moves", str(moves)]
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="hushcast-fuzz-", dir=memory) as scratch:
         around = {**os.environ, "TMPDIR": scratch}  # what a process leaves there goes with it
@@ -92,7 +94,7 @@ def apart(name: str, mode: str, seed: int, inputs: int) -> int:
     return done.returncode
 
 
-def one(name: str, mode: str, seed: int, inputs: int) -> int:
+def one(name: str, mode: str, seed: int, inputs: int, moves: int) -> int:
     """Hunt in one target and in this process; tell what came of it."""
 
     def tell(outcome: Result | FindingError) -> None:
@@ -101,19 +103,18 @@ def one(name: str, mode: str, seed: int, inputs: int) -> int:
             print(f"{name:20} {mode:8} FINDING: {outcome.reason[:200]}")
             print(f"  again with: make fuzz REPLAY={file}", flush=True)
         else:
-            speed = outcome.inputs / max(outcome.seconds, 1e-9)
-            print(
-                f"{name:20} {mode:8} {outcome.inputs:9,} {speed:9,.0f} {outcome.megabytes:8.1f}", flush=True
-            )
+            speed = outcome.moves / max(outcome.seconds, 1e-9)
+            done = f"{outcome.inputs:9,} {outcome.moves:11,} {speed:9,.0f} {outcome.megabytes:8.1f}"
+            print(f"{name:20} {mode:8} {done}", flush=True)
 
     if mode == "guided":
         from guided import hunt_guided
 
-        hunt_guided(name, seed, inputs, tell)
+        hunt_guided(name, seed, inputs, moves, tell)
     from targets import TARGETS
 
     try:
-        tell(hunt(TARGETS[name], seed, inputs))
+        tell(hunt(TARGETS[name], seed, inputs, moves))
     except FindingError as finding:
         tell(finding)
         return 1

@@ -49,12 +49,20 @@ class Script:
     def __init__(self, data: bytes, most: int = MAX_SCRIPT) -> None:
         self._data = data[:most]
         self._at = 0
+        self._began = -1
 
     def __bool__(self) -> bool:
         """Whether there is another move; the last one has ended."""
+        begins = self._began < self._at and not self.is_over  # who asks twice makes one move
         for moves in WATCHED:
-            moves.next()
-        return self._at < len(self._data)
+            moves.next(begins)
+        self._began = self._at
+        return not self.is_over
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left; who asks this ends no move."""
+        return self._at >= len(self._data)
 
     def take(self, size: int) -> bytes:
         """Return the next bytes, fewer at the end."""
@@ -78,7 +86,7 @@ class Script:
         """Cut bytes into pieces: at random places while the script lasts, then in one."""
         found = []
         while data:
-            size = (self.number() ** 2 // 64 + 1) if self else len(data)
+            size = len(data) if self.is_over else self.number() ** 2 // 64 + 1
             found.append(data[:size])
             data = data[size:]
         return found

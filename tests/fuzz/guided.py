@@ -27,26 +27,28 @@ MAX_LENGTH = 8192  # bytes of an input
 OWN_MUTATOR = 0.5  # share of inputs that the target's own mutator makes; libFuzzer's makes the others
 
 
-def hunt_guided(name: str, seed: int, inputs: int, end: Callable[[Result | FindingError], None]) -> None:
-    """Give that many inputs to a target and call `end`; never returns. The first call of its process."""
+def hunt_guided(
+    name: str, seed: int, inputs: int, moves: int, end: Callable[[Result | FindingError], None]
+) -> None:
+    """As `hunt`, and call `end`; never returns. The first call of its process."""
     with atheris.instrument_imports(include=PACKAGES):
         from targets import TARGETS
     hunting.slower = SLOWER
     target = TARGETS[name]
-    corpus, given = target.corpus, 0
+    corpus, given, moved = target.corpus, 0, 0
     before, began = size_of_process(), time.perf_counter()
 
     def give(data: bytes) -> None:
-        nonlocal given
+        nonlocal given, moved
         try:
-            try_one(target, data)
+            moved += try_one(target, data)
         except FindingError as finding:
             end(finding)
             os._exit(1)
         given += 1
-        if given >= inputs:
+        if given >= inputs and moved >= moves:
             grown = (size_of_process() - before) / 1e6
-            end(Result(name, given, time.perf_counter() - began, grown))
+            end(Result(name, given, moved, time.perf_counter() - began, grown))
             os._exit(0)
 
     def mutate(data: bytes, limit: int, number: int) -> bytes:

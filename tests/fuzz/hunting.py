@@ -40,32 +40,38 @@ class Result:
 
     target: str
     inputs: int
+    moves: int
     seconds: float
     megabytes: float
     """By which the process grew."""
 
 
-def try_one(target: Target, data: bytes) -> None:
-    """Give one input; raise `FindingError` for whatever it must not do."""
+def try_one(target: Target, data: bytes) -> int:
+    """Give one input; return how many moves it had; raise `FindingError` for whatever it must not do."""
     try:
-        with _limited_time(), _short_moves():
+        with _limited_time(), _short_moves() as moves:
             target.take(data)
     except (Exception, HangError, RecursionError) as error:
         raise FindingError(target.name, data, f"{type(error).__name__}: {error}") from error
+    return max(1, moves.count)
 
 
-def hunt(target: Target, seed: int, inputs: int) -> Result:
-    """Give the corpus and then that many damaged inputs; the same seed gives the same ones."""
+def hunt(target: Target, seed: int, inputs: int, moves: int = 0) -> Result:
+    """Give the corpus, and damaged inputs until there were that many, of that many moves.
+
+    The same seed gives the same inputs.
+    """
     random = Random(f"{target.name} {seed}")
-    corpus = target.corpus
+    corpus, given, moved = target.corpus, 0, 0
     before, began = size_of_process(), time.perf_counter()
     with limited_memory():
         for data in corpus:
             try_one(target, data)
-        for _ in range(inputs):
-            try_one(target, target.mutate(random, corpus))
+        while given < inputs or moved < moves:
+            moved += try_one(target, target.mutate(random, corpus))
+            given += 1
     grown = (size_of_process() - before) / 1e6
-    return Result(target.name, inputs, time.perf_counter() - began, grown)
+    return Result(target.name, given, moved, time.perf_counter() - began, grown)
 
 
 def keep(finding: FindingError, folder: Path) -> Path:
@@ -104,15 +110,15 @@ def _limited_time() -> Iterator[None]:
 
 
 @contextmanager
-def _short_moves() -> Iterator[None]:
+def _short_moves() -> Iterator[Moves]:
     """Hold each move of an input, which a daemon makes in one step, to what a step may take."""
     moves = Moves()
     WATCHED.append(moves)
     try:
-        yield
+        yield moves
     finally:
         WATCHED.pop()
-    moves.next()
+    moves.next(begins=False)
     allowed = BUDGET * slower
     assert moves.longest < allowed, (
         f"a step took {moves.longest:.3f} s of a processor; {allowed:.3f} are allowed"

@@ -270,7 +270,7 @@ async def _channel(data: bytes) -> None:
             try:
                 channel, _ = await accept_channel(ours, link, decode_overlay)
                 script = Script(data)
-                while script:
+                while not script.is_over:  # the first frame that does not decode ends it: one move
                     link.send(script.take(script.number() * 2))
                 await ours.send_all(channel._link.data_to_send()[: len(data) * 2])
                 await ours.send_eof()

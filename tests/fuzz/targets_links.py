@@ -91,7 +91,7 @@ def _between(data: bytes) -> None:
                 passed = _tampered(script, passed, recorded)
             for piece in script.pieces(passed) if script.number() & 1 else [passed]:
                 ends[1 - side].receive(piece)
-        if not script:
+        if script.is_over:
             break
     for side, ours in enumerate(ends):
         theirs = said[1 - side]

@@ -257,7 +257,7 @@ def _scan(data: bytes) -> None:
     memory, disk = MemoryStore(), _disk()
     disk._connection.execute("DELETE FROM records")
     kinds, made = ("a", "b", ""), []
-    while script and len(made) < 40:
+    while len(made) < 40 and script:
         key = script.choose((b"", b"\xff", b"\xff\xff", b"\x00", b"a")) + script.take(script.number() % 4)
         value = None if script.number() % 4 == 0 else script.take(2)
         made.append(Change(script.choose(kinds), key, value))

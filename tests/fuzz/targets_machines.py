@@ -266,12 +266,7 @@ def _parcel_memory(data: bytes) -> None:
 def _confirmations(data: bytes) -> None:
     """Nobody is counted who was not told, whatever relays on the way answer."""
     script = Script(data)
-
-    def pick(most: int) -> int:
-        bool(script)
-        return script.number() % most
-
-    confirming.play(pick)
+    confirming.play(lambda most: script.number() % most, lambda: bool(script))
 
 
 def _hop(data: bytes) -> None:

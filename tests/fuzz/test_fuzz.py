@@ -98,6 +98,48 @@ def test_many_short_moves_are_no_finding() -> None:
     hunt(Target("good", _moves, lambda: [b"good"]), 1, 2)
 
 
+def _thirty(data: bytes) -> None:
+    script = Script(bytes(30))
+    while script:
+        script.take(1)
+
+
+def test_a_move_is_what_begins_and_an_input_is_at_least_one() -> None:
+    assert try_one(Target("good", _thirty, list), b"") == 30
+    assert try_one(Target("good", len, list), b"") == 1
+
+    def cut(data: bytes) -> None:
+        """Two moves: who asks twice, or cuts what a move gives into pieces, makes none."""
+        script = Script(data)
+        while script and script:
+            script.take(3)
+            assert b"".join(script.pieces(bytes(20))) == bytes(20)
+            assert script.is_over == (not script)
+
+    assert try_one(Target("good", cut, list), b"abc" + bytes(20) + b"a") == 2
+
+
+def test_a_hunt_goes_on_until_it_had_its_inputs_and_its_moves() -> None:
+    target = Target("good", _thirty, lambda: [b"good"])
+    few, many = hunt(target, 1, 2, moves=40), hunt(target, 1, 0, moves=100)
+    assert (few.inputs, few.moves) == (2, 60)
+    assert (many.inputs, many.moves) == (4, 120)
+
+
+@pytest.mark.slow
+def test_moves_stand_in_the_table_beside_inputs() -> None:
+    command = [sys.executable, HERE, "--inputs", "0", "--moves", "900", "--only", "parcel-memory", "address"]
+    done = subprocess.run([*command, "--seeded"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    head, *rows, last = [line.split() for line in done.stdout.splitlines() if "atheris" not in line]
+    assert head[:4] == ["target", "mode", "inputs", "moves"]
+    assert last == ["2", "hunts,", "none", "with", "a", "finding"]
+    assert [row[:2] for row in rows] == [["address", "seeded"], ["parcel-memory", "seeded"]]
+    (texts, each), (runs, moves) = ([int(one.replace(",", "")) for one in row[2:4]] for row in rows)
+    assert texts == each == 900
+    assert runs < 900 <= moves
+
+
 @pytest.mark.slow
 def test_a_finding_is_replayed_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "sealed-parcel-0123456789ab.hex"

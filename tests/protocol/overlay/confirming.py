@@ -40,14 +40,23 @@ class Telling:
     """One telling of the tree, from the parcels at the top to what the subscriber counts."""
 
     def __init__(
-        self, number: int, manner: dict[RelayId, int], pick: Pick, known: tuple[bytes, ...] = ()
+        self,
+        number: int,
+        manner: dict[RelayId, int],
+        pick: Pick,
+        known: tuple[bytes, ...] = (),
+        begin: Callable[[], object] = lambda: None,
     ) -> None:
-        """`manner` says how relays behave that are not honest, `known` what liars know from before."""
+        """`manner` says how relays behave that are not honest, `known` what liars know from before.
+
+        `begin` is called before each lie.
+        """
         self.opened: dict[RelayId, Parcel] = {}
         self.said: dict[RelayId, tuple[bytes, ...]] = {}
         self.known = [bytes(16), *known]  # to liars, who tell each other
         self._manner = manner
         self._pick = pick
+        self._begin = begin
         self._draw = stream(1000 + number)
         self.confirmed = set[RelayId]()
         for top, branch in sealed(number).items():
@@ -69,6 +78,7 @@ class Telling:
             assert list(honest) == sorted(set(honest))
             self.said[relay] = honest
             return honest
+        self._begin()
         self.known += [parcel.word, digest(Domain.CONFIRMATION, key=parcel.word, size=16), *below, *honest]
         said = [self.known[self._pick(len(self.known))] for _ in range(self._pick(room(len(sealed)) + 3))]
         said += [digest(Domain.CONFIRMATION, one, key=parcel.word, size=16) for one in said if self._pick(2)]
@@ -76,12 +86,12 @@ class Telling:
         return self.said[relay]
 
 
-def play(pick: Pick) -> None:
+def play(pick: Pick, begin: Callable[[], object] = lambda: None) -> None:
     """Tell a tree twice, with liars who remember; check what the subscriber counts each time."""
     manner = {relay: (HONEST, HONEST, SILENT, LYING)[pick(4)] for relay in RELAYS}
     known: tuple[bytes, ...] = ()
     for number in range(2):
-        telling = Telling(number, manner, pick, known)
+        telling = Telling(number, manner, pick, known, begin)
         known = tuple(telling.known)
         assert telling.confirmed <= telling.opened.keys(), "a relay that never got its parcel is counted"
         for relay in RELAYS:
