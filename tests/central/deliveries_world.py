@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import trio
+import trio.testing
 
 from hushcast_central.counters import SERVER_COUNTERS
 from hushcast_central.server.deliveries import WINDOW, Deliveries, ProxyLink
@@ -33,7 +34,6 @@ from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer
 
 SIZES = (10, 10, 1000, MAX_BODY)
-SETTLE = 12  # turns in which tasks that read the spool are done
 
 
 class PlainSealing:
@@ -190,8 +190,8 @@ class World:
         await trio.sleep(self.pick(120))
 
     async def settle(self) -> None:
-        for _ in range(SETTLE):
-            await trio.lowlevel.checkpoint()
+        """Let all be read and cleared that the last move has tasks for, however much waits."""
+        await trio.testing.wait_all_tasks_blocked()
 
     # What must be true whatever happened.
 
@@ -212,13 +212,14 @@ class World:
             assert attachment.in_flight <= WINDOW + MAX_BODY
             assert len(attachment.unwritten) + len(attachment._chains) == len(attachment.unacknowledged)
 
-    async def settle_down(self) -> None:
-        """From now on nothing goes wrong: everybody hears all that waits."""
+    async def settle_down(self, each: Callable[[], object]) -> None:
+        """From now on nothing goes wrong: everybody hears all that waits. `each` is called at every turn."""
         self.pick = lambda most: 0
         await self.break_link()
         for user in range(len(self.names)):
             await self.attach(user)
         for _ in range(2000):
+            each()
             await self.write(1)
             for key, talk in list(self.talks.items()):
                 if talk.heard and not talk.over:
@@ -242,5 +243,5 @@ async def play(pick: Callable[[int], int], more: Callable[[], bool]) -> None:
             await world.moves()[pick(len(world.moves()))]()
             await world.settle()
             world.check()
-        await world.settle_down()
+        await world.settle_down(more)
         nursery.cancel_scope.cancel()
