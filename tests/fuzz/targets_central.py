@@ -22,6 +22,7 @@ from hushcast_protocol.central import frames, introduction, request_proofs
 from hushcast_protocol.central.rerouting import WrappedMessage, rerandomised, rerouted, unwrap, wrap
 from hushcast_protocol.central.token_transformer import Transformer
 from hushcast_protocol.content.messages import Message, check_message
+from hushcast_runtime.logs import LEVELS, log
 
 _PUBLIC = base(examples.SERVER)
 
@@ -140,6 +141,7 @@ def _deliveries(data: bytes) -> None:
 
 def _user(data: bytes) -> None:
     """A user believes of the server what it proved, and shows what was sealed for it."""
+    log._silent = LEVELS
     script = Script(data)
     trio.run(
         user_world.play,

@@ -59,7 +59,7 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.topics import Interest, make_topic
-from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, Forward, Ping, decode_overlay
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.installations import HostRoot, Installation
 from hushcast_protocol.overlay.tree import plan
@@ -260,6 +260,9 @@ async def _answered(data: bytes) -> None:
         nursery.cancel_scope.cancel()
 
 
+_FRAMES = [encode(one) for one in (Ping(), Ack(2, (1,)), Forward(examples.small_message()))]
+
+
 async def _channel(data: bytes) -> None:
     """A relay's channel hands out frames until the first bad one, then its error, again and again."""
     theirs, ours = trio.testing.memory_stream_pair()
@@ -269,10 +272,12 @@ async def _channel(data: bytes) -> None:
         async def hostile() -> None:
             try:
                 channel, _ = await accept_channel(ours, link, decode_overlay)
-                script = Script(data)
-                while not script.is_over:  # the first frame that does not decode ends it: one move
-                    link.send(script.take(script.number() * 2))
-                await ours.send_all(channel._link.data_to_send()[: len(data) * 2])
+                script, is_sound = Script(data), True
+                is_cut = script.number() % 4 == 0
+                while script if is_sound and not is_cut else not script.is_over:  # unread, it is no move
+                    is_sound = is_sound and script.number() % 4 > 0
+                    link.send(script.choose(_FRAMES) if is_sound else script.take(script.number() * 2))
+                await ours.send_all(channel._link.data_to_send()[: len(data) * 2 if is_cut else None])
                 await ours.send_eof()
             except (TransportError, trio.BrokenResourceError, trio.ClosedResourceError):
                 pass
@@ -312,8 +317,7 @@ def _requests() -> Iterator[bytes]:
 
 
 def _handed_over() -> Signed:
-    new = examples.seed(9).public()
-    return sign_handover(DIRECTORY, KeyHandover(NETWORK.id, DIRECTORY.public(), new, 3))
+    return sign_handover(DIRECTORY, KeyHandover(NETWORK.id, DIRECTORY.public(), examples.seed(9).public(), 3))
 
 
 def _answers() -> Iterator[bytes]:

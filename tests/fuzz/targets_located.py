@@ -167,8 +167,7 @@ def _words(data: bytes) -> object:
 
 def _parts(data: bytes) -> object:
     """Parts between those of an honest whole: they keep nobody from it, and are held within the bound."""
-    honest = b"honest" * (PART // 4)
-    first, second = cut(honest)
+    honest, first, second = _cut()
     assembly = Assembly()
     assembly.take(first, 1)
     try:
@@ -178,6 +177,13 @@ def _parts(data: bytes) -> object:
         assert assembly.take(second, 3) == honest
         assert len(assembly._begun) <= MAX_BEGUN
     return assembly
+
+
+@cache
+def _cut() -> tuple[bytes, bytes, bytes]:
+    """An honest whole, a little longer than a part, and its parts."""
+    honest = b"honest" * (PART // 5)
+    return honest, *cut(honest)
 
 
 def _following(data: bytes) -> object:

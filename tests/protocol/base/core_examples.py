@@ -55,6 +55,7 @@ def stream(number: int = 0) -> Randomness:
     return random.Random(number).randbytes
 
 
+@cache
 def seed(number: int) -> Seed:
     return Seed(number.to_bytes(32, "big"))
 

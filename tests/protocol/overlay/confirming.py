@@ -36,6 +36,12 @@ def sealed(number: int) -> dict[RelayId, SealedBranch]:
     return seal_down(TREE, instructions, roster, EPOCH, stream(number))
 
 
+@cache
+def opened(relay: RelayId, sealed: bytes) -> Parcel:
+    """What a relay finds in its parcel, which is the same each time."""
+    return open_parcel(sealed, parcel_key(NUMBERS[relay]), NETWORK.id, relay, EPOCH)
+
+
 class Telling:
     """One telling of the tree, from the parcels at the top to what the subscriber counts."""
 
@@ -66,7 +72,7 @@ class Telling:
         manner = self._manner.get(relay, HONEST)
         if manner == SILENT:
             return ()
-        parcel = open_parcel(sealed, parcel_key(NUMBERS[relay]), NETWORK.id, relay, EPOCH)
+        parcel = opened(relay, sealed)
         self.opened[relay] = parcel
         below: list[bytes] = []
         for onward in parcel.onward:
