@@ -72,7 +72,8 @@ class Script:
 
     def number(self, size: int = 1) -> int:
         """Return the next bytes as a number, 0 at the end."""
-        return int.from_bytes(self.take(size), "big")
+        self._at += size
+        return int.from_bytes(self._data[self._at - size : self._at], "big")
 
     def choose(self, options: list[T] | tuple[T, ...]) -> T:
         """Return one of up to 256 options."""
