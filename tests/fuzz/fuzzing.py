@@ -8,6 +8,7 @@ from functools import cached_property
 from random import Random
 from typing import Any, TypeVar
 
+import trio
 from mutating import mutate_bytes
 from steps import Moves
 
@@ -91,6 +92,14 @@ class Script:
             found.append(data[:size])
             data = data[size:]
         return found
+
+
+class EachStep(trio.abc.Instrument):
+    """Measures each step of each task by itself, where a move has tasks do many."""
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        for moves in WATCHED:
+            moves.next(begins=False)
 
 
 def scripts(count: int = 24, size: int = 400) -> list[bytes]:

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 import user_world
 from core_examples import stream
-from fuzzing import Script, Target, scripts
+from fuzzing import EachStep, Script, Target, scripts
 from mutating import mutate_packed
 from nacl.bindings import crypto_box_seal
 
@@ -136,6 +136,7 @@ def _deliveries(data: bytes) -> None:
         lambda most: script.number() % most,
         lambda: bool(script),
         clock=trio.testing.MockClock(autojump_threshold=0),
+        instruments=[EachStep()],
     )
 
 
@@ -148,6 +149,7 @@ def _user(data: bytes) -> None:
         lambda most: script.number() % most,
         lambda: bool(script),
         clock=trio.testing.MockClock(autojump_threshold=0),
+        instruments=[EachStep()],
     )
 
 
