@@ -91,9 +91,13 @@ class HostLink:
         self._channel = channel
         self._connector = connector
         self._writer = Writer(channel, spawn)
+        self._spawn = spawn
         self._awaited: dict[int, _Awaited] = {}
         self._number = 0
         self._is_over = False
+        self._taken = 0  # messages
+        self._is_owing = False  # an acknowledgement, or the answer to a sign of life
+        self._is_acknowledging = False
 
     @classmethod
     async def opened(
@@ -174,9 +178,8 @@ class HostLink:
     async def serve(self, deliver: Deliver, note: NoteCopies) -> None:
         """Take what the host brings, and says, until the link ends; raises a `PeerError` or `TransportError`.
 
-        What `deliver` has taken is acknowledged.
+        What `deliver` has taken is acknowledged, at moments that are drawn.
         """
-        taken = 0
         bucket = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, trio.current_time())
         try:
             silent_for = self._connector.manner.silent_for
@@ -192,13 +195,32 @@ class HostLink:
                     if messages:
                         self.brought_at = trio.current_time()
                         await deliver(messages)
-                        taken += len(messages)
+                        self._taken += len(messages)
                     if messages or any(isinstance(frame, Ping) for frame in batch):
-                        self._writer.post(Ack(taken, ()))
+                        self._is_owing = True
+                        self._acknowledge()
                     if debt := bucket.owe(trio.current_time(), len(batch)):
                         await trio.sleep(debt)  # the host keeps what is not acknowledged, and sends no more
         finally:
             self._give_up()
+
+    def _acknowledge(self) -> None:
+        """Acknowledge what was taken, unless that is under way already."""
+        if self._is_owing and not self._is_acknowledging and not self._is_over:
+            self._is_acknowledging = True
+            self._spawn(self._acknowledge_later)
+
+    async def _acknowledge_later(self) -> None:
+        """Acknowledge at a drawn moment what was taken by another one, at which the host sees nothing.
+
+        How busy this daemon is, with strangers or what it publishes, makes both later by little beside that.
+        """
+        await self._connector.drawn_pause()
+        self._is_owing, taken = False, self._taken
+        await self._connector.drawn_pause()
+        self._writer.post(Ack(taken, ()))
+        self._is_acknowledging = False
+        self._acknowledge()
 
     @property
     def is_open(self) -> bool:

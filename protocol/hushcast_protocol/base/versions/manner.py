@@ -91,6 +91,9 @@ class Manner:
     # Boxes
     attach_within: float = 10.0
     """Seconds after a start, or a link's end, in which boxes attach, each at its moment."""
+    acknowledges_within: float = 1.0
+    """Seconds in which an owner acknowledges what its host brought, or answers its sign of life, at a moment
+    that four draws make: who kept its daemon busy, or had it publish, would see that it answers later."""
     away_epochs: int = 2
     """Epochs that the first host is away before the second is used."""
     settled_epochs: int = 2
