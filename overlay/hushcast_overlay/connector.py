@@ -27,6 +27,7 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.other_wires import OtherWires
 from hushcast_runtime.transports.base import TooLate, Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
+from hushcast_runtime.transports.turns import Turns
 
 FrameT = TypeVar("FrameT")
 
@@ -59,6 +60,8 @@ class Connector:
         self._counters = counters
         self._network = rosters.network.id
         self._minting = trio.Lock()
+        self.turns = Turns()
+        """Of strangers, whose handshakes and first frames are opened one after the other."""
         self.contact = Contact(env.elapsed)
         """Whether relays answer."""
         self.other_wires = OtherWires(env.elapsed, counters)
@@ -138,13 +141,13 @@ class Connector:
         """Open a link to a listed relay anonymously, over a fresh circuit, for one question alone."""
         return await self._open(relay, address, None, decode, is_listed=True)
 
-    async def drawn_pause(self) -> None:
-        """Wait for a part of the time in which a host hears that its messages have come.
+    def drawn_pause(self) -> float:
+        """Draw a part, in seconds, of the time in which a host hears that its messages have come.
 
         The sum of two draws has no edge, by which few of them would tell as much as the mean of many.
         """
         most = self.manner.acknowledges_within / 4
-        await trio.sleep(self._env.uniform(0.0, most) + self._env.uniform(0.0, most))
+        return self._env.uniform(0.0, most) + self._env.uniform(0.0, most)
 
     @contextmanager
     def _noted(self, is_drawn: bool) -> Iterator[None]:
@@ -176,7 +179,7 @@ class Connector:
         link = Link.respond(
             self._network, us, self._env.randomness, MAX_OVERLAY_FRAME, view, speaks=wires.spoken()
         )
-        return await self._checked(accept_channel(stream, link, decode))
+        return await self._checked(accept_channel(stream, link, decode, self.turns.take))
 
     async def _open(
         self,

@@ -56,7 +56,8 @@ class IncomingConnections:
     async def serve(self, channel: Channel[FromRelay]) -> None:
         """Answer one connection; raises a `PeerError` or `TransportError`."""
         if channel.peer is None:
-            await self._strangers.serve(channel.speaking(decode_from_stranger))
+            turn = self._connector.turns.take
+            await self._strangers.serve(channel.speaking(decode_from_stranger, turn))
         elif self._shards.relay(channel.peer) is not None:
             await self._peers.serve(channel)
         elif channel.peer in self._children:

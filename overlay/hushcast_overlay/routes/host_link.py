@@ -185,7 +185,8 @@ class HostLink:
             silent_for = self._connector.manner.silent_for
             with self._writer.scope, trio.move_on_after(silent_for) as silent:
                 while batch := await self._channel.receive():
-                    silent.deadline = trio.current_time() + silent_for
+                    came = trio.current_time()
+                    silent.deadline = came + silent_for
                     messages = [frame.message for frame in batch if isinstance(frame, Forward)]
                     for frame in batch:
                         if isinstance(frame, TopCopies):
@@ -198,29 +199,31 @@ class HostLink:
                         self._taken += len(messages)
                     if messages or any(isinstance(frame, Ping) for frame in batch):
                         self._is_owing = True
-                        self._acknowledge()
+                        self._acknowledge(came)
                     if debt := bucket.owe(trio.current_time(), len(batch)):
                         await trio.sleep(debt)  # the host keeps what is not acknowledged, and sends no more
         finally:
             self._give_up()
 
-    def _acknowledge(self) -> None:
+    def _acknowledge(self, since: float) -> None:
         """Acknowledge what was taken, unless that is under way already."""
         if self._is_owing and not self._is_acknowledging and not self._is_over:
             self._is_acknowledging = True
-            self._spawn(self._acknowledge_later)
+            first = since + self._connector.drawn_pause()
+            self._spawn(self._acknowledge_at, first, first + self._connector.drawn_pause())
 
-    async def _acknowledge_later(self) -> None:
+    async def _acknowledge_at(self, first: float, then: float) -> None:
         """Acknowledge at a drawn moment what was taken by another one, at which the host sees nothing.
 
-        How busy this daemon is, with strangers or what it publishes, makes both later by little beside that.
+        How busy this daemon is, with strangers or what it publishes, makes each later by little beside that,
+        and what comes behind it by nothing.
         """
-        await self._connector.drawn_pause()
+        await trio.sleep_until(first)
         self._is_owing, taken = False, self._taken
-        await self._connector.drawn_pause()
+        await trio.sleep_until(then)
         self._writer.post(Ack(taken, ()))
         self._is_acknowledging = False
-        self._acknowledge()
+        self._acknowledge(then)
 
     @property
     def is_open(self) -> bool:

@@ -17,6 +17,7 @@ from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.base.wire import Wire, encode
 from hushcast_runtime.transports.at_once import write_at_once, writes_at_once
 from hushcast_runtime.transports.base import TooLate, Transport, TransportError
+from hushcast_runtime.transports.turns import NO_TURN, Turn
 
 FrameT = TypeVar("FrameT")
 OtherT = TypeVar("OtherT")
@@ -45,13 +46,22 @@ class Channel(Generic[FrameT]):
         "_link",
         "_sending",
         "_stream",
+        "_turn",
         "_unsent",
         "_wire",
         "peer",
     )
 
-    def __init__(self, stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT]) -> None:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        link: Link,
+        decode: Callable[[bytes], FrameT],
+        turn: Turn = NO_TURN,
+    ) -> None:
+        """`turn` is taken before what was read already is opened."""
         self._stream = stream
+        self._turn = turn
         self._link = link
         self._decode = decode
         self._wire = UNCHANGED  # until the link's is known
@@ -64,12 +74,17 @@ class Channel(Generic[FrameT]):
         self.peer: bytes | None = None
         """The other end's proven key; `None` where it stays anonymous."""
 
-    async def handshake(self) -> HandshakeDone:
-        """Run the handshake; raise a `PeerError`, `OtherWire` among them, or `TransportError`."""
+    async def handshake(self, turn: Turn = NO_TURN) -> HandshakeDone:
+        """Run the handshake; raise a `PeerError`, `OtherWire` among them, or `TransportError`.
+
+        A `turn` is taken before each of its steps.
+        """
         with _TRANSLATED, _within(HANDSHAKE_TIMEOUT):
             await self._flush()
             while True:
-                coming = self._link.receive(await self._read())
+                data = await self._read()
+                await turn()
+                coming = self._link.receive(data)
                 established = next(coming, None)
                 await self._flush()
                 if established is not None:
@@ -152,7 +167,7 @@ class Channel(Generic[FrameT]):
                     return []
                 coming = self._link.receive(bytes(data))
             else:
-                await trio.lowlevel.checkpoint()  # between two batches of one read, others have their turn
+                await self._turn()  # between two batches of one read
                 coming = self._coming
             if batch := self._opened(coming, most):  # none where all of it is passed over
                 return batch
@@ -211,9 +226,9 @@ class Channel(Generic[FrameT]):
             while await self._stream.receive_some(_READ):
                 pass
 
-    def speaking(self, decode: Callable[[bytes], OtherT]) -> Channel[OtherT]:
+    def speaking(self, decode: Callable[[bytes], OtherT], turn: Turn = NO_TURN) -> Channel[OtherT]:
         """Return the channel for other frames, now that the other end is known; use this one no more."""
-        other = Channel(self._stream, self._link, decode)
+        other = Channel(self._stream, self._link, decode, turn)
         other._coming, other._failure, other.peer = self._coming, self._failure, self.peer
         other._wire = self._wire
         return other
@@ -250,12 +265,12 @@ async def open_channel(
 
 
 async def accept_channel(
-    stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT]
+    stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT], turn: Turn = NO_TURN
 ) -> tuple[Channel[FrameT], HandshakeDone]:
-    """Run the handshake over a stream, which is closed if that fails."""
+    """Run the handshake over a stream, which is closed if that fails; a `turn` is taken for each step."""
     channel = Channel(stream, link, decode)
     try:
-        return channel, await channel.handshake()
+        return channel, await channel.handshake(turn)
     except BaseException:
         await channel.aclose()
         raise
