@@ -111,6 +111,7 @@ class Overlay:
             "directory_key": seed.public().hex(),
             "store": str(store) if store else None,
             "tor": asdict(self._tor) if self._tor else None,
+            "is_client": False,
         }
         return [sys.executable, "-m", "benchmarks.relay.relay_process", json.dumps(settings)]
 

@@ -1,7 +1,7 @@
 """One relay daemon as a process over loopback tcp or Tor, with its store in memory or on disk.
 
 Its one argument is JSON: network, epoch_seconds, directory, directory_key, store (a path, null for memory),
-tor (its control and socks ports, null for tcp).
+tor (its control and socks ports, null for tcp), is_client (whether it is a client in place of a relay).
 All but the store is what `hushcast run node` wires, without a control socket.
 """
 
@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -33,16 +34,22 @@ from hushcast_runtime.transports.tcp import TcpTransport
 from hushcast_testnet.tor.tor_network import TorClient
 
 
-async def live(settings: dict[str, Any]) -> None:
-    """Run the daemon until SIGTERM."""
+async def _nothing(daemon: NodeDaemon) -> None:
+    pass
+
+
+async def live(settings: dict[str, Any], beside: Callable[[NodeDaemon], Awaitable[None]] = _nothing) -> None:
+    """Run the daemon, and something beside it, until SIGTERM."""
     async with AsyncExitStack() as stack:
         transport: Transport = TcpTransport()
         if settings["tor"] is not None:
             transport = await stack.enter_async_context(over_tor(TorClient(**settings["tor"])))
-        await _live(settings, transport)
+        await _live(settings, transport, beside)
 
 
-async def _live(settings: dict[str, Any], transport: Transport) -> None:
+async def _live(
+    settings: dict[str, Any], transport: Transport, beside: Callable[[NodeDaemon], Awaitable[None]]
+) -> None:
     store = SqliteStore(Path(settings["store"])) if settings["store"] else MemoryStore()
     env = system_environment()
     parts = NodeParts(
@@ -52,7 +59,7 @@ async def _live(settings: dict[str, Any], transport: Transport) -> None:
             PinnedDirectories.alone(
                 parse_address(settings["directory"]), bytes.fromhex(settings["directory_key"])
             ),
-            draw_identity(os.urandom),
+            None if settings["is_client"] else draw_identity(os.urandom),
         ),
         env,
         transport,
@@ -61,7 +68,9 @@ async def _live(settings: dict[str, Any], transport: Transport) -> None:
     try:
         with trio.open_signal_receiver(signal.SIGTERM) as signals:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(NodeDaemon(parts).run)
+                daemon = NodeDaemon(parts)
+                nursery.start_soon(daemon.run)
+                nursery.start_soon(beside, daemon)
                 async for _ in signals:
                     nursery.cancel_scope.cancel()
                     return
