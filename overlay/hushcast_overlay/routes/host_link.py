@@ -45,8 +45,8 @@ from hushcast_runtime.transports.channel_writer import Writer
 STANDING_WITHIN = 30.0  # seconds from the link to what it says first
 ANSWER_WITHIN = 30.0  # seconds to an answer to what is on disk at once
 # What a host may bring. Its owner opens every message, and has other boxes at other hosts: who could keep it
-# busy would see which of these become slow.
-MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 1000.0
+# busy would see which of these become slow, and by how far it has come with many at once whether others do.
+MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 100.0
 
 Deliver = Callable[[list[Message]], Awaitable[None]]
 """Takes messages into the inbox; returns once they are durable. Raises a `PeerError` if one is malformed."""
