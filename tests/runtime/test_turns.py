@@ -22,7 +22,7 @@ class Passes(trio.abc.Instrument):
 
 
 async def taken(clock: trio.testing.MockClock, busy: int, cancelled: int = 0) -> Counter[int]:
-    """How many of the strangers had their turn in each pass, beside tasks that take two of `EACH` a pass each."""
+    """How many strangers had their turn in each pass, beside tasks that take two of `EACH` a pass each."""
     turns, passes = Turns(), Passes()
     had: Counter[int] = Counter()
 

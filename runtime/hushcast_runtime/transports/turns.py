@@ -1,8 +1,8 @@
 """Turns of those who come in any number, as strangers do, beside others who are not to notice it.
 
-One has its turn in a pass of the loop, so that whoever else waits, waits for one of them and not for all. Where
-passes are long for other reasons, one more has its turn for each `EACH` seconds of a pass: else few of them, by
-what little they take, would keep all who come waiting.
+One has its turn in a pass of the loop, so that whoever else waits, waits for one of them and not for all.
+Where passes are long for other reasons, one more has its turn for each `EACH` seconds of a pass: else few of
+them, by what little they take, would keep all who come waiting.
 """
 
 from __future__ import annotations
