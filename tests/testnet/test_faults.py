@@ -152,7 +152,10 @@ def test_relays_that_choose_what_they_lose_are_found() -> None:
 def test_what_is_lost_for_one_subscriber_is_told_by_others() -> None:
     """Of the first ten minutes of a subscription reports say nothing: these go on for an hour."""
     faults = Faults(droppers=0.2, select=True)
-    scenario = Scenario(
-        nodes=20, subscribers=2, publications=40, origins=2, seed=2, faults=faults, minutes=60
-    )
-    assert simulate(scenario).gaps_reported > 0
+    reported = 0
+    for seed in (2, 3, 4):  # in three networks of eight one subscriber loses nothing that the other has
+        scenario = Scenario(
+            nodes=20, subscribers=2, publications=40, origins=2, seed=seed, faults=faults, minutes=60
+        )
+        reported += simulate(scenario).gaps_reported
+    assert reported > 0
