@@ -61,7 +61,7 @@ class Connector:
         self._network = rosters.network.id
         self._minting = trio.Lock()
         self.turns = Turns()
-        """Of strangers, whose handshakes and first frames are opened one after the other."""
+        """Of all who come, for their handshakes, and of strangers, for their first frames."""
         self.contact = Contact(env.elapsed)
         """Whether relays answer."""
         self.other_wires = OtherWires(env.elapsed, counters)

@@ -63,7 +63,7 @@ async def test_who_loses_one_form_is_found(
     loses: Callable[[Message], bool], topic: Topic, size: int, attributes: list[str]
 ) -> None:
     async with small_network(
-        relays=6, clients=2, seed=2, epoch=EPOCH, probes_an_epoch=120.0, late_routes=False
+        relays=6, clients=2, seed=3, epoch=EPOCH, probes_an_epoch=120.0, late_routes=False
     ) as net:
         reader, writer = net.clients
         await reader.listen(topic)
@@ -83,7 +83,7 @@ async def test_who_loses_one_form_is_found(
                 await trio.sleep(60)
                 told += [share for share in [coverage.describe()["share"]] if share is not None]
                 await coverage.judge()
-        assert min(told) < 0.98  # over a fiftieth is lost, and it says so
+        assert min(told) < 0.95
         assert set(coverage.suspects()) <= bad
 
 
