@@ -147,11 +147,15 @@ class FilterTree(Generic[T]):
             if at < last:
                 level, below = levels[at], node.below
                 step = below.get(level)
-                if step is not None and (step.length == 1 or step.is_led_to(levels, at)):
-                    waiting.append((step, at + step.length))
-                step = below.get("+") if may_be_wild and level != "+" else None
+                if step is not None and not (step.length == 1 or step.is_led_to(levels, at)):
+                    step = None
+                wild = below.get("+") if may_be_wild and level != "+" else None
                 may_be_wild = True
-                if step is not None and (step.length == 1 or step.is_led_to(levels, at)):
+                if wild is not None and (wild.length == 1 or wild.is_led_to(levels, at)):
+                    if step is not None:
+                        waiting.append((step, at + step.length))
+                    step = wild
+                if step is not None:
                     node, at = step, at + step.length
                     continue
             elif node.here is not None:
