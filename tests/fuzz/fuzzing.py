@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from random import Random
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 from mutating import mutate_bytes
 from steps import Moves
 
+if TYPE_CHECKING:  # `guided` imports the program itself
+    from hushcast_protocol.base.link.links import Link
+
 T = TypeVar("T")
 MAX_SCRIPT = 2000  # bytes: more moves take longer, and bring a machine nowhere else
+FRAMES = 16  # of a script: what is set up for all of them takes longer than one
+_SIZE = 3  # bytes before a frame of a script
 Mutate = Callable[[Random, list[bytes]], bytes]
 WATCHED: list[Moves] = []
 """What measures the moves of the input that a target has now."""
@@ -118,6 +124,43 @@ def finished(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("it waits for something")
 
 
+def script_of(frames: Iterable[bytes]) -> bytes:
+    """Return a script of frames, each behind its size."""
+    return b"".join(len(frame).to_bytes(_SIZE, "big") + frame for frame in frames)
+
+
+def frames_of(data: bytes) -> Iterator[bytes]:
+    """Read a script of frames; each is a move."""
+    script = Script(data, len(data))
+    while script:
+        yield script.take(script.number(_SIZE))
+
+
+def alone(examples: Callable[[], Iterable[bytes]]) -> Callable[[], Iterator[bytes]]:
+    """Have each real input be a script of one frame."""
+    return lambda: (script_of([one]) for one in examples())
+
+
+def many(mutate: Mutate) -> Mutate:
+    """Return what makes scripts of many frames, each of them damaged."""
+
+    def scripted(random: Random, corpus: list[bytes]) -> bytes:
+        frames = [*chain.from_iterable(map(frames_of, corpus))]
+        return script_of(mutate(random, frames) for _ in range(FRAMES))
+
+    return scripted
+
+
+def each(work: Callable[[bytes], Awaitable[None]]) -> Callable[[bytes], Coroutine[Any, Any, None]]:
+    """Return what does a work with one frame of a script after the other."""
+
+    async def run(data: bytes) -> None:
+        for frame in frames_of(data):
+            await work(frame)
+
+    return run
+
+
 class Pieces:
     """A byte stream from whoever is at the other end: its pieces are there at once, then it ends."""
 
@@ -135,3 +178,31 @@ class Pieces:
 
     async def send_all(self, data: bytes) -> None:
         self.sent += data
+
+
+class Stranger:
+    """The far end of a stream and of a link, in step with the near one: opens the link, says frames, ends."""
+
+    def __init__(self, link: Link, frames: list[bytes], cut: int | None = None) -> None:
+        """`cut` has the stream end somewhere within the frames."""
+        self._link, self._frames, self._cut = link, frames, cut
+        self._flow = b""
+        self.heard: list[bytes] = []
+
+    async def send_all(self, data: bytes) -> None:
+        self.heard += [said for said in self._link.receive(data) if isinstance(said, bytes)]
+        if self._link.is_open and self._frames:
+            self._flow += self._link.data_to_send()
+            for frame in self._frames:
+                self._link.send(frame)
+            self._frames = []
+            said = self._link.data_to_send()
+            self._flow += said if self._cut is None else said[: self._cut % len(said)]
+
+    async def receive_some(self, limit: int | None = None) -> bytes:
+        self._flow += self._link.data_to_send()
+        piece, self._flow = self._flow[:limit], self._flow[limit:]
+        return piece
+
+    async def aclose(self) -> None:
+        pass

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from random import Random
 from typing import Any
 
 import msgspec
 
 MAX_INPUT = 1 << 17  # bytes; larger ones cost time and reach nothing else (limits have tests of their own)
+PAGE = 512  # bytes of a page of a database that is damaged page by page
 _NUMBERS = (
     0,
     1,
@@ -48,10 +50,22 @@ def mutate_packed(random: Random, corpus: list[bytes]) -> bytes:
     return _damaged(random, data, corpus) if random.random() < 0.2 else data[:MAX_INPUT]
 
 
+def mutate_pages(random: Random, corpus: list[bytes]) -> bytes:
+    """Damage many leaves of a SQLite database; now and then what leads to them, or the whole."""
+    data = random.choice(corpus)
+    pages = [data[at : at + PAGE] for at in range(0, len(data), PAGE)]
+    for number, page in enumerate(pages):
+        is_leaf = page[:1] in (b"\x0a", b"\x0d")
+        if random.random() < (0.5 if is_leaf else 0.06):
+            pages[number] = _damaged(random, page, pages).ljust(PAGE, b"\x00")[:PAGE]
+    whole = b"".join(pages)
+    return mutate_bytes(random, [whole]) if random.random() < 0.1 else whole
+
+
 def mutate_text(random: Random, corpus: list[bytes]) -> bytes:
     """Damage a text by its words and signs."""
     text = random.choice(corpus).decode(errors="surrogateescape")
-    words = _words(text)
+    words = [*_words(text)]
     for _ in range(_few(random)):
         at = random.randrange(len(words) + 1)
         move = random.randrange(7)
@@ -86,14 +100,15 @@ def _text(random: Random, corpus: list[bytes]) -> str:
     return random.choice(corpus).decode(errors="surrogateescape")
 
 
-def _words(text: str) -> list[str]:
+@lru_cache(64)
+def _words(text: str) -> tuple[str, ...]:
     found: list[str] = []
     for sign in text:
         if found and sign.isalnum() and found[-1][-1].isalnum() and len(found[-1]) < 12:
             found[-1] += sign
         else:
             found.append(sign)
-    return found
+    return tuple(found)
 
 
 def _few(random: Random) -> int:

@@ -1,4 +1,4 @@
-"""Targets: the directory asked and answering, channels over hostile links, records read back."""
+"""Targets: the directory asked and answering, records read back."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from typing import Any
 from unittest import mock
 
 import core_examples as examples
-import pytest
 import trio
 import trio.testing
 from core_examples import DAY, DIRECTORY, NETWORK, NOW, relay_id, stream
-from fuzzing import Script, Target, finished, scripts
+from fuzzing import Script, Stranger, Target, alone, each, finished, frames_of, many, scripts
 from mutating import mutate_bytes, mutate_packed
 from targets_decoders import descriptor_signed_anew
 
@@ -59,7 +58,6 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.topics import Interest, make_topic
-from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, Forward, Ping, decode_overlay
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.installations import HostRoot, Installation
 from hushcast_protocol.overlay.tree import plan
@@ -72,7 +70,6 @@ from hushcast_runtime.storage.spool import Spool
 from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
-from hushcast_runtime.transports.channel import accept_channel
 from hushcast_runtime.transports.streams import say_ahead
 
 
@@ -209,97 +206,38 @@ class _Transport:
 
 
 async def _asked(data: bytes) -> None:
-    """The server answers a hostile asker with one answer that decodes, or ends the connection."""
+    """The server answers each hostile asker with one answer that decodes, or ends the connection."""
     server = await _made(_Records(), [NOW], 1)
-    theirs, ours = trio.testing.memory_stream_pair()
-    link = Link.initiate(NETWORK.id, DIRECTORY.public(), stream(3), MAX_DIRECTORY_ANSWER)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(server._answer, theirs)
-        await ours.send_all(link.data_to_send())
-        list(link.receive(await ours.receive_some()))
-        while not link.is_open:
-            list(link.receive(await ours.receive_some()))
-        link.send(data)
-        await ours.send_all(link.data_to_send())
-        await ours.send_eof()
-        answers: list[Any] = []
-        while piece := await ours.receive_some():
-            answers += map(decode_directory_answer, link.receive(bytes(piece)))  # type: ignore[arg-type]
-        assert len(answers) <= 1
-        assert not server._roll._descriptors, "a relay was listed that was not reached"
+    for frame in frames_of(data):
+        await _ask(server, frame)
+
+
+async def _ask(server: DirectoryServer, frame: bytes) -> None:
+    asker: Any = Stranger(
+        Link.initiate(NETWORK.id, DIRECTORY.public(), stream(3), MAX_DIRECTORY_ANSWER), [frame]
+    )
+    await server._answer(asker)
+    assert len([decode_directory_answer(answer) for answer in asker.heard]) <= 1
+    assert not server._roll._descriptors, "a relay was listed that was not reached"
 
 
 async def _answered(data: bytes) -> None:
     """The client takes what a hostile directory answers, or refuses it."""
-    theirs, ours = trio.testing.memory_stream_pair()
-    transport: Any = _Transport(theirs)
+    directory = Stranger(Link.respond(NETWORK.id, DIRECTORY, stream(4), 4096), [data])
+    transport: Any = _Transport(directory)
     trust = Trust(NETWORK, DIRECTORY.public())
     client = DirectoryClient(_environment(), transport, NETWORK.id, memory_address(DIRECTORY.public()), trust)
-
-    async def directory() -> None:
-        try:
-            channel, _ = await accept_channel(
-                ours, Link.respond(NETWORK.id, DIRECTORY, stream(4), 4096), decode_overlay
-            )
-            channel._link.send(data)
-            await ours.send_all(channel._link.data_to_send())
-            await ours.send_eof()
-        except (TransportError, trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(directory)
-        try:
-            answer = await client.roster(None)
-            if isinstance(answer, KeySuccession):
-                await trust.take(answer.handovers, MemoryStore())
-            elif isinstance(answer, Rosters) and answer.roster is not None:
-                trust.check(answer.roster, check_roster)
-        except (PeerError, Refusal, TransportError):
-            assert trust.key == DIRECTORY.public()
-        nursery.cancel_scope.cancel()
+    try:
+        answer = await client.roster(None)
+        if isinstance(answer, KeySuccession):
+            await trust.take(answer.handovers, MemoryStore())
+        elif isinstance(answer, Rosters) and answer.roster is not None:
+            trust.check(answer.roster, check_roster)
+    except (PeerError, Refusal, TransportError):
+        assert trust.key == DIRECTORY.public()
 
 
-_FRAMES = [encode(one) for one in (Ping(), Ack(2, (1,)), Forward(examples.small_message()))]
-
-
-async def _channel(data: bytes) -> None:
-    """A relay's channel hands out frames until the first bad one, then its error, again and again."""
-    theirs, ours = trio.testing.memory_stream_pair()
-    async with trio.open_nursery() as nursery:
-        link = Link.initiate(NETWORK.id, relay_id(0), stream(5), MAX_OVERLAY_FRAME)
-
-        async def hostile() -> None:
-            try:
-                channel, _ = await accept_channel(ours, link, decode_overlay)
-                script, is_sound = Script(data), True
-                is_cut = script.number() % 4 == 0
-                while script if is_sound and not is_cut else not script.is_over:  # unread, it is no move
-                    is_sound = is_sound and script.number() % 4 > 0
-                    link.send(script.choose(_FRAMES) if is_sound else script.take(script.number() * 2))
-                await ours.send_all(channel._link.data_to_send()[: len(data) * 2 if is_cut else None])
-                await ours.send_eof()
-            except (TransportError, trio.BrokenResourceError, trio.ClosedResourceError):
-                pass
-
-        nursery.start_soon(hostile)
-        channel, _ = await accept_channel(
-            theirs,
-            Link.respond(NETWORK.id, examples.seed(1000), stream(6), MAX_OVERLAY_FRAME),
-            decode_overlay,
-        )
-        try:
-            while await channel.receive():
-                pass
-        except PeerError:
-            if channel._failure is not None:
-                with pytest.raises(type(channel._failure)):
-                    await channel.receive()
-        await channel.aclose()
-        nursery.cancel_scope.cancel()
-
-
-def _in_trio(work: Any) -> Callable[[bytes], None]:
+def in_trio(work: Any) -> Callable[[bytes], None]:
     def run(data: bytes) -> None:
         log._silent = LEVELS
         trio.run(work, data, clock=trio.testing.MockClock(autojump_threshold=0))
@@ -392,9 +330,8 @@ def _record_inputs() -> Iterator[bytes]:
 
 
 TARGETS = [
-    Target("directory", _in_trio(_directory), lambda: scripts(size=60), weight=1),
-    Target("directory-asked", _in_trio(_asked), _requests, (), mutate_packed, 1),
-    Target("directory-answers", _in_trio(_answered), _answers, (), mutate_packed, 1),
-    Target("channel", _in_trio(_channel), scripts, (), mutate_bytes, 1),
+    Target("directory", in_trio(_directory), lambda: scripts(size=60), weight=1),
+    Target("directory-asked", in_trio(_asked), alone(_requests), (), many(mutate_packed), 1),
+    Target("directory-answers", in_trio(each(_answered)), alone(_answers), (), many(mutate_packed), 1),
     Target("stored", _stored, _record_inputs, (), mutate_bytes, 5),
 ]

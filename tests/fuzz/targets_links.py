@@ -1,12 +1,15 @@
-"""Targets: the link as both sides and at every stage, between honest ends and against an insider."""
+"""Targets: a link as both sides and at every stage, between honest ends and against an insider; a channel."""
 
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
-from core_examples import NETWORK, relay_id, seed, stream
-from fuzzing import Script, Target, scripts
+import pytest
+from core_examples import NETWORK, relay_id, seed, small_message, stream
+from fuzzing import MAX_SCRIPT, Script, Stranger, Target, scripts
 from mutating import mutate_packed
+from targets_daemons import in_trio
 from targets_decoders import some_frames
 
 from hushcast_protocol.base.errors import PeerError
@@ -21,7 +24,8 @@ from hushcast_protocol.base.link.links import (
 from hushcast_protocol.base.roster import RosterView
 from hushcast_protocol.base.versions.wires import spoken
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.overlay.frames import decode_overlay
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, Forward, Ping, decode_overlay
+from hushcast_runtime.transports.channel import accept_channel
 
 LIMIT = 2048  # bytes of a frame, small enough to be passed
 _VIEW = RosterView(7, b"v" * 32)
@@ -224,9 +228,44 @@ def _flows() -> list[bytes]:
     return [hello, answer, hello + initiator.link.data_to_send()]
 
 
+# A channel on it
+
+
+_SOUND = [encode(one) for one in (Ping(), Ack(2, (1,)), Forward(small_message()))]
+
+
+async def _channels(data: bytes) -> None:
+    """A relay's channels hand out frames until the first bad one, then its error, again and again."""
+    script = Script(data)
+    while script:
+        await _channel(script)
+
+
+async def _channel(script: Script) -> None:
+    is_cut, frames, is_sound = script.number() % 4 == 0, [], True
+    while is_sound:
+        is_sound = script.number() % 4 > 0
+        frames.append(script.choose(_SOUND) if is_sound else script.take(script.number() ** 2 // 128))
+        is_sound = is_sound and (not script.is_over if is_cut else bool(script))  # what is cut is one move
+    frames += [script.choose(_SOUND) for _ in range(script.number() % 3)]  # unread, they are no moves
+    link = Link.initiate(NETWORK.id, relay_id(0), stream(5), MAX_OVERLAY_FRAME)
+    hostile: Any = Stranger(link, frames, script.number(2) if is_cut else None)
+    honest = Link.respond(NETWORK.id, seed(1000), stream(6), MAX_OVERLAY_FRAME)
+    channel, _ = await accept_channel(hostile, honest, decode_overlay)
+    try:
+        while await channel.receive():
+            pass
+    except PeerError:
+        if channel._failure is not None:
+            with pytest.raises(type(channel._failure)):
+                await channel.receive()
+    await channel.aclose()
+
+
 TARGETS = [
     Target("link-between", _between, scripts, weight=4),
     Target("link-insider", _insider, scripts, weight=4),
     Target("link-cuts", _cuts, scripts, weight=4),
     Target("link-raw", _raw, _flows, weight=5),
+    Target("channel", in_trio(_channels), lambda: scripts(size=MAX_SCRIPT), weight=1),
 ]

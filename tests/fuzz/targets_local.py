@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from unittest import mock
 
 import trio
 import trio.testing
-from fuzzing import Pieces, Script, Target, finished, scripts
-from mutating import mutate_bytes, mutate_text
+from fuzzing import Pieces, Script, Target, alone, each, finished, many, scripts
+from mutating import PAGE, mutate_bytes, mutate_pages, mutate_text
 
 from hushcast import control_messages
 from hushcast_directory.server.settings import DirectorySettings
@@ -183,7 +184,7 @@ async def _conversation(data: bytes) -> None:
 
 
 def _tor_control(data: bytes) -> None:
-    trio.run(_conversation, data)
+    trio.run(each(_conversation), data)
 
 
 def _tor_says() -> list[bytes]:
@@ -225,6 +226,9 @@ def _scratch() -> Path:
 _scratch_kept: list[Any] = []
 
 
+_RECORD_KINDS = 16  # each has pages of its own, and reading it is a move
+
+
 def _database(data: bytes) -> None:
     """A damaged database is read as far as it goes, or is a `StoreError`."""
     path = _scratch() / "damaged.db"
@@ -232,21 +236,32 @@ def _database(data: bytes) -> None:
         old.unlink()
     path.write_bytes(data)
     store = SqliteStore(path)
+    kinds = Script(bytes(range(_RECORD_KINDS)))
     try:
-        store._commit([Change("kind", b"new", b"value")])
-        for key, value in store._select("kind", b"", None, -1):
-            assert isinstance(key, bytes)
-            assert isinstance(value, bytes)
+        while kinds:
+            _use(store, str(kinds.number()))
     finally:
         store._connection.close()
+
+
+def _use(store: SqliteStore, kind: str) -> None:
+    with suppress(StoreError):
+        store._commit([Change(kind, b"new", b"value")])
+    store._connection.rollback()  # as the restart does that follows a commit that failed
+    with suppress(StoreError):
+        for key, value in store._select(kind, b"", None, -1):
+            assert isinstance(key, bytes)
+            assert isinstance(value, bytes)
 
 
 def _databases() -> list[bytes]:
     path = _scratch() / "sound.db"
     path.unlink(missing_ok=True)
     store = SqliteStore(path)
-    store._connection.execute("PRAGMA journal_mode=DELETE")
-    store._commit([Change("kind", bytes([number]) * 9, b"v" * 200) for number in range(60)])
+    store._connection.executescript(f"PRAGMA journal_mode=DELETE; PRAGMA page_size={PAGE}; VACUUM")
+    kinds, sizes = map(str, range(_RECORD_KINDS)), (0, 30, 200, 600)  # the last goes over a page
+    records = [(kind, bytes([size % 251]) * 60, b"v" * size) for kind in kinds for size in sizes]
+    store._commit([Change(*record) for record in records])
     store._connection.close()
     return [path.read_bytes()]
 
@@ -290,7 +305,7 @@ TARGETS = [
     Target("control-lines", _control_lines, _said, (DecodeError,), mutate_text, 10),
     Target("socks", _socks, _socks_answers, (TransportError,), mutate_bytes, 20),
     Target("tor-replies", _tor_replies, _tor_says, (TransportError,), mutate_text, 5),
-    Target("tor-control", _tor_control, _tor_says, (), mutate_text, 2),
-    Target("database", _database, _databases, (StoreError,), mutate_bytes, 1),
+    Target("tor-control", _tor_control, alone(_tor_says), (), many(mutate_text), 2),
+    Target("database", _database, _databases, (StoreError,), mutate_pages, 1),
     Target("store-scan", _scan, scripts, (), mutate_bytes, 1),
 ]

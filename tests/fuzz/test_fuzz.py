@@ -6,10 +6,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 import hunting
 import pytest
-from fuzzing import Script, Target
+from fuzzing import FRAMES, Script, Target, alone, frames_of, many, script_of
 from hunting import FindingError, hunt, keep, try_one
 from steps import BUDGET
 from targets import TARGETS
@@ -117,6 +118,17 @@ def test_a_move_is_what_begins_and_an_input_is_at_least_one() -> None:
             assert script.is_over == (not script)
 
     assert try_one(Target("good", cut, list), b"abc" + bytes(20) + b"a") == 2
+
+
+def test_a_script_gives_its_frames_and_each_is_a_move_and_damaged() -> None:
+    given: list[bytes] = []
+    scripts = Target("good", lambda data: given.extend(frames_of(data)), alone(lambda: [b"a", b""]))
+    assert try_one(scripts, script_of([b"a", b"", b"bc"])) == 3
+    assert given == [b"a", b"", b"bc"]
+    assert [[*frames_of(data)] for data in scripts.corpus] == [[b"a"], [b""]]
+    made = many(lambda random, frames: random.choice(frames) + b"!")(Random(1), scripts.corpus)
+    assert len([*frames_of(made)]) == FRAMES
+    assert {*frames_of(made)} == {b"a!", b"!"}
 
 
 def test_a_hunt_goes_on_until_it_had_its_inputs_and_its_moves() -> None:
