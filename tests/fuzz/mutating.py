@@ -56,10 +56,10 @@ def mutate_pages(random: Random, corpus: list[bytes]) -> bytes:
     pages = [data[at : at + PAGE] for at in range(0, len(data), PAGE)]
     for number, page in enumerate(pages):
         is_leaf = page[:1] in (b"\x0a", b"\x0d")
-        if random.random() < (0.5 if is_leaf else 0.06):
+        if random.random() < (0.5 if is_leaf else 0.2):
             pages[number] = _damaged(random, page, pages).ljust(PAGE, b"\x00")[:PAGE]
     whole = b"".join(pages)
-    return mutate_bytes(random, [whole]) if random.random() < 0.1 else whole
+    return mutate_bytes(random, [whole]) if random.random() < 0.2 else whole
 
 
 def mutate_text(random: Random, corpus: list[bytes]) -> bytes:
