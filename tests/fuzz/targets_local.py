@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tempfile
 from contextlib import suppress
 from functools import cache
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import stem.connection  # noqa: F401 - else the first reply loads it, and takes too long for a move
 import trio
-import trio.testing
 from fuzzing import Pieces, Script, Target, alone, each, finished, many, scripts
 from mutating import PAGE, mutate_bytes, mutate_pages, mutate_text
+from targets_daemons import in_trio
 
 from hushcast import control_messages
 from hushcast_directory.server.settings import DirectorySettings
@@ -159,32 +161,48 @@ def _handle(event: Any) -> None:
         DescriptorPublication().handle(event)
 
 
+class _ControlPort(trio.abc.ReceiveStream):
+    """Tor's end of a control connection: says a reply to each command, events before it; at last it ends."""
+
+    def __init__(self, data: bytes, unasked: bool) -> None:
+        self._replies = _REPLY.findall(data)
+        self._asked = trio.Semaphore(len(self._replies) if unasked else 0)
+
+    async def send_all(self, data: bytes) -> None:
+        self._asked.release()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        if not self._replies:
+            return b""
+        await self._asked.acquire()
+        said: bytes = self._replies.pop(0)
+        return said
+
+    async def aclose(self) -> None:
+        pass
+
+
+_REPLY = re.compile(rb"(?s:.*?)^[0-57-9]\d\d [^\n]*\n|(?s:.+)", re.MULTILINE)
+
+
 async def _conversation(data: bytes) -> None:
     """A control port that answers every command with what it likes."""
-    script = Script(data[:32])
-    ours, theirs = trio.testing.memory_stream_pair()
-    client = control.ControlClient(ours, _handle)
+    drawn = sum(data)
+    port: Any = _ControlPort(data, unasked=drawn % 4 == 0)
+    client = control.ControlClient(port, _handle)
     watcher = tor_watch.TorWatch(lambda percent, summary: None)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.read)
-        await theirs.send_all(data)
-        await theirs.send_eof()
         for step in (
             lambda: authentication.authenticate(client.ask),
             lambda: watcher.begin(client),
             lambda: client.add_onion("k", 7411, control.Endpoint(host="127.0.0.1", port=9)),
             lambda: client.del_onion("x"),
             lambda: isolation.isolating_socks(client, control.Endpoint(path="/tor/socks")),
-        )[script.number() % 5 :]:
-            try:
+        )[drawn // 4 % 5 :]:
+            with trio.move_on_after(1), suppress(TransportError, UsageError):  # where a reply has no end
                 await step()
-            except (TransportError, UsageError):
-                continue
         nursery.cancel_scope.cancel()
-
-
-def _tor_control(data: bytes) -> None:
-    trio.run(each(_conversation), data)
 
 
 def _tor_says() -> list[bytes]:
@@ -208,6 +226,9 @@ def _tor_says() -> list[bytes]:
         f"250 AUTHCHALLENGE SERVERHASH={'A' * 64} SERVERNONCE={'B' * 64}\r\n",
         event + uploads,
         phase,
+        phase + "250-status/circuit-established=1\r\n250 OK\r\n" * 2 + event,
+        '250-net/listeners/socks="unix:/tor/socks"\r\n250 OK\r\n'
+        '250-SocksPort=9050 NoIsolateSOCKSAuth\r\n250 SocksPort="unix:/tor/socks" NoIsolateSOCKSAuth\r\n',
         '250+net/listeners/socks=\r\n"127.0.0.1:9050"\r\n.\r\n250 OK\r\n',
         f"250-ServiceID={service}\r\n250-PrivateKey=ED25519-V3:{'k' * 86}==\r\n250 OK\r\n",
         "650+CIRC 1 BUILT\r\nx\r\n.\r\n650 OK\r\n650 STREAM 1 NEW 0 a.onion:1 SOURCE_ADDR=127.0.0.1:2\r\n",
@@ -305,7 +326,7 @@ TARGETS = [
     Target("control-lines", _control_lines, _said, (DecodeError,), mutate_text, 10),
     Target("socks", _socks, _socks_answers, (TransportError,), mutate_bytes, 20),
     Target("tor-replies", _tor_replies, _tor_says, (TransportError,), mutate_text, 5),
-    Target("tor-control", _tor_control, alone(_tor_says), (), many(mutate_text), 2),
+    Target("tor-control", in_trio(each(_conversation)), alone(_tor_says), (), many(mutate_text), 2),
     Target("database", _database, _databases, (StoreError,), mutate_pages, 1),
     Target("store-scan", _scan, scripts, (), mutate_bytes, 1),
 ]
