@@ -7,13 +7,20 @@ import sys
 import time
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import hunting
 import pytest
-from fuzzing import FRAMES, Script, Target, alone, frames_of, many, script_of
+from core_examples import DIRECTORY, NETWORK, NOW, stream
+from fuzzing import FRAMES, Script, Stranger, Target, alone, frames_of, many, script_of
 from hunting import FindingError, hunt, keep, try_one
 from steps import BUDGET
 from targets import TARGETS
+from targets_daemons import _made, _Records, _requests
+
+from hushcast_protocol.authorities.directory_requests import MAX_DIRECTORY_ANSWER
+from hushcast_protocol.base.link.links import Link
+from hushcast_runtime.tor.control import ControlClient
 
 HERE = Path(__file__).parent
 SHORT = 40  # inputs for each unit of weight
@@ -129,6 +136,29 @@ def test_a_script_gives_its_frames_and_each_is_a_move_and_damaged() -> None:
     made = many(lambda random, frames: random.choice(frames) + b"!")(Random(1), scripts.corpus)
     assert len([*frames_of(made)]) == FRAMES
     assert {*frames_of(made)} == {b"a!", b"!"}
+
+
+def test_a_control_port_answers_what_it_is_asked(monkeypatch) -> None:
+    answered: set[str] = set()
+    ask = ControlClient.ask
+
+    async def noted(client: ControlClient, command: str) -> Any:
+        reply = await ask(client, command)
+        answered.add(command.partition(" ")[0])
+        return reply
+
+    monkeypatch.setattr(ControlClient, "ask", noted)
+    hunt(TARGETS["tor-control"], 1, 10)
+    assert answered == {"PROTOCOLINFO", "AUTHENTICATE", "GETINFO", "GETCONF", "ADD_ONION", "DEL_ONION"}
+
+
+async def test_a_stranger_asks_a_directory_and_hears_its_answer() -> None:
+    server = await _made(_Records(), [NOW], 1)
+    for request in _requests():
+        link = Link.initiate(NETWORK.id, DIRECTORY.public(), stream(3), MAX_DIRECTORY_ANSWER)
+        asker: Any = Stranger(link, [request])
+        await server._answer(asker)
+        assert len(asker.heard) == 1
 
 
 def test_a_hunt_goes_on_until_it_had_its_inputs_and_its_moves() -> None:
