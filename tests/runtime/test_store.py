@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ from hushcast_runtime.storage.store import (
     SqliteStore,
     Store,
     StoreError,
+    read_records,
 )
 
 Opened = Callable[[], "AsyncIterator[Store]"]
@@ -407,6 +408,20 @@ def test_a_damaged_schema_is_an_error_even_where_sqlite_cannot_say_so_in_text(tm
     path.write_bytes(path.read_bytes().replace(b"CREATE TABLE records", b"CREATE\x98TABLE records"))
     with pytest.raises(StoreError, match=str(path)):
         SqliteStore(path)
+
+
+def test_a_damaged_size_for_which_sqlite_finds_no_memory_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    SqliteStore(path).close()
+    with closing(sqlite3.connect(path)) as other:
+        other.executescript("PRAGMA journal_mode=DELETE; PRAGMA page_size=512; VACUUM")
+    data = path.read_bytes()
+    at = data.index(b"tablerecords") - 10  # where the record of the table begins, with its size
+    path.write_bytes(data[:at] + b"\xff" * 9 + data[at + 9 :])
+    with pytest.raises(StoreError, match="it is damaged"):
+        SqliteStore(path)
+    with pytest.raises(StoreError, match="it is damaged"):
+        read_records(path, "kind")
 
 
 async def test_deleted_records_leave_no_trace_in_the_file(tmp_path: Path) -> None:

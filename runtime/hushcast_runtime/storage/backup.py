@@ -24,10 +24,10 @@ from hushcast_runtime.storage.backup_format import (
     open_backup,
     write_backup,
 )
+from hushcast_runtime.storage.failures import FAILURES, told
 from hushcast_runtime.storage.state_directory import KEY_SIZE, StateKind, check_access, move_aside
 from hushcast_runtime.storage.state_layout import DATABASE, check_version
 from hushcast_runtime.storage.state_lock import locked
-from hushcast_runtime.storage.store import FAILURES
 
 _PART = "restore.part"  # in the state directory, while a backup is unpacked
 
@@ -154,7 +154,7 @@ def _copy_state(state: Path, keys: Sequence[str], part: Path) -> int:
                 source.backup(copy)
                 (sound,) = copy.execute("PRAGMA quick_check(1)").fetchone()
     except FAILURES as error:
-        raise BackupError(f"the database in {state} cannot be read: {error}") from error
+        raise BackupError(f"the database in {state} cannot be read: {told(error)}") from error
     if sound != "ok":
         raise BackupError(f"the database in {state} is damaged: no backup was made")
     for name, seed in seeds.items():

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.failures import FAILURES, told
 from hushcast_runtime.storage.recovery import grow_older
-from hushcast_runtime.storage.store import FAILURES, Change, Store, StoreError
+from hushcast_runtime.storage.store import Change, Store, StoreError
 
 DATABASE = "state.db"
 """In the state directory: all records."""
@@ -58,7 +59,7 @@ def kept_version(state: Path) -> int:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             return int(database.execute("PRAGMA user_version").fetchone()[0])
     except (*FAILURES, OSError) as error:
-        raise StoreError(f"the database {path} cannot be read: {error}") from error
+        raise StoreError(f"the database {path} cannot be read: {told(error)}") from error
 
 
 def check_version(found: int, known: int) -> None:

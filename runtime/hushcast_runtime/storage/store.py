@@ -21,9 +21,7 @@ import trio
 
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.record_kinds import RecordKind
-
-FAILURES = (sqlite3.Error, UnicodeDecodeError)
-"""A damaged schema is quoted in SQLite's message, which then may be no text."""
+from hushcast_runtime.storage.failures import FAILURES, told
 
 T = TypeVar("T")
 _WAY_OUT = "restore a backup with `hushcast admin restore`"
@@ -209,7 +207,7 @@ class SqliteStore:
             self._page = self._ask("page_size")
             self._version = self._ask("user_version")
         except (*FAILURES, OSError) as error:
-            raise StoreError(f"the database {path} cannot be opened: {error}") from error
+            raise StoreError(f"the database {path} cannot be opened: {told(error)}") from error
         self._threads = trio.CapacityLimiter(1)  # the connection is used by one thread at a time
         self._batches = deque([_Batch()])  # the first is committed next, the last takes what comes
         self._arrival = trio.Event()
@@ -303,7 +301,7 @@ class SqliteStore:
             self._connection.execute(f"PRAGMA incremental_vacuum({_SHRINK_STEP})").fetchall()
             left = self._ask("freelist_count")
         except FAILURES as error:
-            raise StoreError(f"the database cannot be written: {error}") from error
+            raise StoreError(f"the database cannot be written: {told(error)}") from error
         return left < before and left * self._page > MAX_FREE
 
     def _select(
@@ -319,7 +317,7 @@ class SqliteStore:
         try:
             found = self._connection.execute(query + " ORDER BY key LIMIT ?", (*bounds, limit)).fetchall()
         except FAILURES as error:
-            raise StoreError(f"the database cannot be read: {error}") from error
+            raise StoreError(f"the database cannot be read: {told(error)}") from error
         if not all(type(key) is type(value) is bytes for key, value in found):
             raise StoreError("the database is damaged: it holds records that no daemon wrote")
         return found
@@ -336,7 +334,7 @@ class SqliteStore:
             self._version = self._version if version is None else version
         except FAILURES as error:
             self._failed = True
-            raise StoreError(f"the database cannot be written: {error}") from error
+            raise StoreError(f"the database cannot be written: {told(error)}") from error
         return free * self._page > MAX_FREE
 
 
@@ -347,7 +345,7 @@ def change_records(path: Path, *changes: Change) -> None:
             connection.execute(_TABLE)
             _apply(connection, changes)
     except FAILURES as error:
-        raise StoreError(f"the database {path} cannot be written: {error}") from error
+        raise StoreError(f"the database {path} cannot be written: {told(error)}") from error
 
 
 def _apply(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
@@ -377,7 +375,7 @@ def forget_kinds(path: Path, kinds: Sequence[str]) -> None:
             marks = ",".join("?" * len(kinds))
             connection.execute(f"DELETE FROM records WHERE kind IN ({marks})", kinds)  # noqa: S608 - marks alone
     except FAILURES as error:
-        raise StoreError(f"the database {path} cannot be written: {error}") from error
+        raise StoreError(f"the database {path} cannot be written: {told(error)}") from error
 
 
 def read_records(path: Path, kind: RecordKind) -> list[tuple[bytes, bytes]]:
@@ -388,7 +386,7 @@ def read_records(path: Path, kind: RecordKind) -> list[tuple[bytes, bytes]]:
             rows = connection.execute("SELECT key, value FROM records WHERE kind = ? ORDER BY key", (kind,))
             return [(bytes(key), bytes(value)) for key, value in rows]
     except (*FAILURES, OSError) as error:
-        raise StoreError(f"the database {path} cannot be read: {error}") from error
+        raise StoreError(f"the database {path} cannot be read: {told(error)}") from error
 
 
 def _end_of(prefix: bytes) -> bytes | None:
