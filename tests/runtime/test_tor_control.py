@@ -268,6 +268,18 @@ async def test_what_kept_tor_back_before_we_came_is_told() -> None:
     assert watch.state.doing.startswith("5 %: relays take the connection and close it")
 
 
+async def test_a_bootstrap_phase_that_ends_in_a_key_alone_is_refused() -> None:
+    told = {"bootstrap-phase": "NOTICE BOOTSTRAP TAG=done PROGRESS=", "circuit-established": "1"}
+
+    def tor(command: str) -> str:
+        key = command.partition("/")[2]
+        return f"250-status/{key}={told[key]}\n250 OK"
+
+    async with scripted(tor) as control:
+        with pytest.raises(TransportError, match="malformed"):
+            await TorWatch(lambda percent, summary: None).begin(control)
+
+
 async def test_an_event_on_the_heels_of_an_answer_is_newer_than_the_answer() -> None:
     """A tor that has just come back bootstraps while it is asked how far it is."""
     answers = {
@@ -371,6 +383,14 @@ async def test_a_tor_that_asks_for_nothing_is_used_at_a_unix_socket_only(at_port
         else:
             await authenticate(control.ask, at_port)
     assert ("AUTHENTICATE" in asked) is not at_port
+
+
+@pytest.mark.parametrize("path", ["/a\0b", "/" + "a" * 5000])
+async def test_a_cookie_is_not_read_where_no_file_can_be(path: str) -> None:
+    offer = f'250-PROTOCOLINFO 1\n250-AUTH METHODS=SAFECOOKIE COOKIEFILE="{path}"\n250 OK'
+    async with scripted(lambda command: offer) as control:
+        with pytest.raises(TransportError, match="cookie"):
+            await authenticate(control.ask)
 
 
 async def test_a_service_that_is_given_up_leaves_no_socket(

@@ -51,6 +51,8 @@ async def _read_cookie(path: str) -> bytes:
     try:
         async with await trio.open_file(path, "rb") as file:
             cookie: bytes = await file.read(_COOKIE_LENGTH + 1)
+    except ValueError:
+        raise TransportError("tor's control cookie is said to be where no file can be") from None
     except OSError as error:
         reason = f"tor's control cookie cannot be read ({error.strerror}): join its group"
         raise TransportError(reason) from None

@@ -12,6 +12,7 @@ import trio
 from hushcast_runtime.logs import log
 from hushcast_runtime.tor.bootstrap_reasons import in_words
 from hushcast_runtime.tor.control import ControlClient
+from hushcast_runtime.transports.base import TransportError
 
 Progress = Callable[[int, str], None]
 """Takes percent (0 to 100) and tor's summary of the phase, whenever one of them changes."""
@@ -84,16 +85,19 @@ class TorWatch:
             heard = self._heard
             phase = await control.getinfo("status/bootstrap-phase")
             circuits = await control.getinfo("status/circuit-established") == "1"
-        self.state = replace(self.state, connected=True, circuits=circuits)
         line = ControlLine(phase)
         fields: dict[str, str] = {}
-        while not line.is_empty():
-            if line.is_next_mapping(quoted=True):
-                fields.update([line.pop_mapping(quoted=True)])
-            elif line.is_next_mapping():
-                fields.update([line.pop_mapping()])
-            else:
-                line.pop()
+        try:
+            while not line.is_empty():
+                if line.is_next_mapping(quoted=True):
+                    fields.update([line.pop_mapping(quoted=True)])
+                elif line.is_next_mapping():
+                    fields.update([line.pop_mapping()])
+                else:
+                    line.pop()
+        except IndexError:  # of stem, where a last word is a key alone
+            raise TransportError("a reply of tor is malformed") from None
+        self.state = replace(self.state, connected=True, circuits=circuits)
         self._note(fields)
 
     def handle(self, event: Any) -> None:
