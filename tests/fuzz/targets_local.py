@@ -326,7 +326,7 @@ TARGETS = [
     Target("control-lines", _control_lines, _said, (DecodeError,), mutate_text, 10),
     Target("socks", _socks, _socks_answers, (TransportError,), mutate_bytes, 20),
     Target("tor-replies", _tor_replies, _tor_says, (TransportError,), mutate_text, 5),
-    Target("tor-control", in_trio(each(_conversation)), alone(_tor_says), (), many(mutate_text), 2),
+    Target("tor-control", in_trio(each(_conversation)), alone(_tor_says), (), many(mutate_text), 1),
     Target("database", _database, _databases, (StoreError,), mutate_pages, 1),
     Target("store-scan", _scan, scripts, (), mutate_bytes, 1),
 ]
