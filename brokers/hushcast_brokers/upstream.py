@@ -47,10 +47,12 @@ from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, open_channel
 from hushcast_runtime.transports.channel_writer import Writer
+from hushcast_runtime.transports.drawn_answers import DrawnAnswers
 
 SILENT = 3 * QUIET  # seconds without a frame, signs of life included, after which the link is dead
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to reach the parent
 ASK_OTHERS_AFTER = 3  # attempts that failed before somebody else is asked for a newer tree
+AT_ONCE = 32  # messages that are handed in at once
 MAX_AHEAD = MAX_UNACKNOWLEDGED + MAX_BODY  # bytes of bodies that came and are not acknowledged
 
 ParentState = Literal["open", "not listed", "not reached"]
@@ -107,6 +109,7 @@ class _Open:
     parent: Parent
     channel: Channel[FromAbove]
     writer: Writer
+    answers: DrawnAnswers
     tasks: Tasks
     theirs: int
     """The version of the tree that the parent holds, as far as is known."""
@@ -258,8 +261,9 @@ class Upstream:
             self._note("not reached")
             raise
         theirs = established.view or view
+        answers = DrawnAnswers(self._env, self._tree.wire(self._env.now()).manner.acknowledges_within)
         now = self._open = _Open(
-            parent, channel, Writer(channel, self._spawn), Tasks(self._spawn), theirs.epoch
+            parent, channel, Writer(channel, self._spawn), answers, Tasks(self._spawn), theirs.epoch
         )
         was_broken = True
         try:
@@ -298,6 +302,7 @@ class Upstream:
             link.tasks.start(self._within, link, self._below.opened, frame)
             link.tasks.start(self._within, link, self._below.linked)
             link.tasks.start(self._within, link, self._hand_in, link)
+            link.tasks.start(self._within, link, self._acknowledge, link)
             link.tasks.start(self._within, link, self._show_life, link)
         elif link.standing is None:
             raise DecodeError("a parent begins with something else than how its child stands")
@@ -306,6 +311,7 @@ class Upstream:
             if link.size > MAX_AHEAD:
                 raise DecodeError("a parent sends more than may be under way")
             link.came.append(frame.message)
+            link.answers.came(1)
             link.more.set()
         elif isinstance(frame, RequestAnswer | Factors):
             if (awaited := link.awaited.pop(frame.serial, None)) is None:
@@ -322,17 +328,21 @@ class Upstream:
             self._below.charters(frame)
 
     async def _hand_in(self, link: _Open) -> None:
-        """Hand in what comes, and acknowledge it once it is durable."""
-        count = 0
+        """Hand in what comes; some at a time."""
         while True:
             await link.more.wait()
-            link.more = trio.Event()
-            messages = list(link.came)
-            link.came.clear()
+            messages = [link.came.popleft() for _ in range(min(AT_ONCE, len(link.came)))]
+            if not link.came:
+                link.more = trio.Event()
             await self._below.take(messages)
-            count += len(messages)
+            link.answers.take(len(messages))
             link.size -= sum(len(message.body) for message in messages)
-            link.writer.post(Ack(count))
+            await link.answers.rest(len(messages))
+
+    async def _acknowledge(self, link: _Open) -> None:
+        """Acknowledge what is durable, at moments that are drawn."""
+        while True:
+            link.writer.post(Ack(await link.answers.next()))
 
     def _look_at(self, link: _Open) -> None:
         """End a link to whoever is no parent any more; tell one who is a newer tree."""
@@ -355,7 +365,7 @@ class Upstream:
 
     async def _show_life(self, link: _Open) -> None:
         while True:
-            await trio.sleep(QUIET)
+            await trio.sleep(link.answers.quiet(QUIET))
             link.writer.post(Ping())
 
     async def _within(self, link: _Open, work: Callable[..., Awaitable[None]], *args: object) -> None:

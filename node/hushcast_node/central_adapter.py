@@ -103,7 +103,7 @@ class CentralAdapter:
         introducer = Introducer(parts.network, context.env, context.counters)
         registering = TokenRegistration(introducer, records, calendar, context)
         withdrawals = PseudonymWithdrawals(links, registering, records, calendar, context)
-        attachments = UserAttachments(profile, context.counters)
+        attachments = UserAttachments(profile, context)
         past = PastQuestions(links, credentials, registering, attachments, withdrawals, records, context)
         tending = PseudonymUpkeep(links, registering, attachments, past, calendar, context)
         upkeep = ReceiverUpkeep(links, credentials, registering, tending, withdrawals, records, context)

@@ -27,6 +27,7 @@ from hushcast_runtime.environment import Environment
 from hushcast_runtime.other_wires import OtherWires
 from hushcast_runtime.transports.base import TooLate, Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
+from hushcast_runtime.transports.drawn_answers import DrawnAnswers
 from hushcast_runtime.transports.turns import Turns
 
 FrameT = TypeVar("FrameT")
@@ -141,13 +142,9 @@ class Connector:
         """Open a link to a listed relay anonymously, over a fresh circuit, for one question alone."""
         return await self._open(relay, address, None, decode, is_listed=True)
 
-    def drawn_pause(self) -> float:
-        """Draw a part, in seconds, of the time in which a host hears that its messages have come.
-
-        The sum of two draws has no edge, by which few of them would tell as much as the mean of many.
-        """
-        most = self.manner.acknowledges_within / 4
-        return self._env.uniform(0.0, most) + self._env.uniform(0.0, most)
+    def answers(self) -> DrawnAnswers:
+        """Return what says when a host hears that its messages have come."""
+        return DrawnAnswers(self._env, self.manner.acknowledges_within)
 
     @contextmanager
     def _noted(self, is_drawn: bool) -> Iterator[None]:

@@ -14,6 +14,7 @@ from hushcast_overlay.routes import host_link
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.frames import Forward, Ping
+from hushcast_runtime.transports import drawn_answers
 
 
 @pytest.mark.slow
@@ -21,8 +22,8 @@ from hushcast_protocol.overlay.frames import Forward, Ping
 async def test_a_host_brings_so_many_frames_and_no_more(
     monkeypatch: pytest.MonkeyPatch, with_pings: bool
 ) -> None:
-    monkeypatch.setattr(host_link, "MESSAGES_A_SECOND", 5.0)
-    monkeypatch.setattr(host_link, "MESSAGES_AT_ONCE", 50.0)
+    monkeypatch.setattr(drawn_answers, "HEARD_A_SECOND", 5.0)
+    monkeypatch.setattr(drawn_answers, "HEARD_AT_ONCE", 50.0)
     async with small_network(relays=4, clients=1, epoch=3600, origins=1, seed=2) as net:  # two hosts
         reader = net.clients[0]
         ear, other = await reader.listen(ONE), await reader.listen(TWO)

@@ -70,7 +70,7 @@ async def test_after_a_proxys_restart_too() -> None:
 
 @pytest.mark.slow
 async def test_tomorrows_pseudonyms_come_at_moments_of_their_own() -> None:
-    async with daemons(count=1) as network:
+    async with daemons(count=1, seed=2) as network:
         node = network.nodes[0]
         await subscribed(node)
         noted = attaches(network)

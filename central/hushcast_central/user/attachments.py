@@ -1,6 +1,12 @@
-"""Attachments: receives what waits for a pseudonym, hands it in, and confirms what is durable."""
+"""Attachments: receives what waits for a pseudonym, hands it in, and confirms what is durable.
+
+It confirms at moments that are drawn, and shows life at such. A user's pseudonyms are not to be tied, and
+while its daemon is busy with what one of them brings others would answer later.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 import trio
 
@@ -14,19 +20,38 @@ from hushcast_protocol.central.inner_message import message_inside
 from hushcast_protocol.central.profile import CentralProfile
 from hushcast_protocol.central.rerouting import unwrap
 from hushcast_protocol.content.messages import Message
-from hushcast_runtime.counters import Counters
+from hushcast_runtime.context import Context
+from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.transports.base import TransportError
+from hushcast_runtime.transports.drawn_answers import DrawnAnswers
 
 OPENED_AT_ONCE = 32  # deliveries of one read that are opened in one step, some 8 ms
 PING_EVERY = 60.0  # seconds without a word after which a sign of life is asked for
 
 
+@dataclass
+class _Attached:
+    """What is known of one attachment."""
+
+    talk: ProxyConversation
+    receiver: Receiver
+    pseudonym: Pseudonym
+    answers: DrawnAnswers
+    chain: bytes
+    """What proves all that came."""
+    number: int = 0
+    """How many came."""
+    chains: dict[int, bytes] = field(default_factory=dict)
+    """What proves what is to be acknowledged, by how many that are."""
+
+
 class UserAttachments:
     """The attachments of one daemon's pseudonyms."""
 
-    def __init__(self, profile: CentralProfile, counters: Counters) -> None:
+    def __init__(self, profile: CentralProfile, context: Context) -> None:
         self._profile = profile
-        self._counters = counters
+        self._env = context.env
+        self._counters = context.counters
 
     async def serve(
         self,
@@ -40,38 +65,55 @@ class UserAttachments:
 
         Or, where that is given, until nothing has come for so many seconds.
         """
-        credentials, chain, number = pseudonym.credentials, attached.salt, 0
-        while True:
-            if (frames := await self._heard(talk, until_quiet)) is None:
-                return
-            deliveries = [frame for frame in frames if isinstance(frame, Delivery)]
-            messages: list[Message] = []
-            before = number
-            failure: PeerError | None = None
-            for place, delivery in enumerate(deliveries, 1):
-                if place % OPENED_AT_ONCE == 0:
-                    await trio.lowlevel.checkpoint()
-                try:
-                    messages += self._opened(pseudonym, delivery)
-                except PeerError as error:
-                    failure = error
-                    break
-                chain = request_proofs.followed(chain, delivery.wrapped)
-                number += 1
-            if messages:
-                await self._hand_in(receiver, pseudonym, messages)
-            if number > before:
-                await talk.say(request_proofs.acknowledge(credentials.secret, chain, number))
-            if failure is not None:
-                raise failure
+        answers = DrawnAnswers(self._env, talk.manner.acknowledges_within)
+        one = _Attached(talk, receiver, pseudonym, answers, attached.salt)
+        with ungrouped(Exception):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._acknowledge, one)
+                while (frames := await self._heard(one, until_quiet)) is not None:
+                    await self._take(one, [frame for frame in frames if isinstance(frame, Delivery)])
+                nursery.cancel_scope.cancel()
 
-    async def _heard(self, talk: ProxyConversation, until_quiet: float | None) -> list[ToUser] | None:
+    async def _take(self, one: _Attached, deliveries: list[Delivery]) -> None:
+        messages: list[Message] = []
+        before = one.number
+        failure: PeerError | None = None
+        for place, delivery in enumerate(deliveries, 1):
+            if place % OPENED_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+            try:
+                messages += self._opened(one.pseudonym, delivery)
+            except PeerError as error:
+                failure = error
+                break
+            one.chain = request_proofs.followed(one.chain, delivery.wrapped)
+            one.number += 1
+        if (count := one.number - before) > 0:
+            one.chains[one.number] = one.chain
+            one.answers.came(count)
+        if messages:
+            await self._hand_in(one.receiver, one.pseudonym, messages)
+        one.answers.take(count)
+        if failure is not None:
+            raise failure
+        await one.answers.rest(count)
+
+    async def _acknowledge(self, one: _Attached) -> None:
+        """Acknowledge what is durable, until cancelled."""
+        while True:
+            number = await one.answers.next()
+            secret, chain = one.pseudonym.credentials.secret, one.chains[number]
+            one.chains = {other: kept for other, kept in one.chains.items() if other > number}
+            await one.talk.say(request_proofs.acknowledge(secret, chain, number))
+
+    async def _heard(self, one: _Attached, until_quiet: float | None) -> list[ToUser] | None:
         """Return the next frames, among them deliveries; raise `TransportError` where nobody is there.
 
         `None` where none came for so many seconds, if these are given.
         """
+        talk = one.talk
         frames: list[ToUser] | None = None
-        with trio.move_on_after(PING_EVERY if until_quiet is None else until_quiet):
+        with trio.move_on_after(one.answers.quiet(PING_EVERY) if until_quiet is None else until_quiet):
             frames = await talk.hear()
         if frames is None:
             if until_quiet is not None:

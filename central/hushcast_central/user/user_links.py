@@ -44,6 +44,11 @@ class ProxyConversation:
         self._early: deque[ToUser] = deque()
         self.proxy = proxy
 
+    @property
+    def manner(self) -> Manner:
+        """How users show themselves in the wire of the network."""
+        return self._wire.now.manner
+
     async def ask(self, *requests: Wire) -> list[UserAnswer | AttachAnswer]:
         """Send requests in one write, and return an answer to each. Raises `TransportError`, `PeerError`."""
         await self._channel.send(*requests)

@@ -10,7 +10,6 @@ import trio
 
 from hushcast_overlay.connector import Connector
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.roster import Relay
@@ -44,9 +43,6 @@ from hushcast_runtime.transports.channel_writer import Writer
 
 STANDING_WITHIN = 30.0  # seconds from the link to what it says first
 ANSWER_WITHIN = 30.0  # seconds to an answer to what is on disk at once
-# What a host may bring. Its owner opens every message, and has other boxes at other hosts: who could keep it
-# busy would see which of these become slow, and by how far it has come with many at once whether others do.
-MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 500.0, 100.0
 
 Deliver = Callable[[list[Message]], Awaitable[None]]
 """Takes messages into the inbox; returns once they are durable. Raises a `PeerError` if one is malformed."""
@@ -95,9 +91,8 @@ class HostLink:
         self._awaited: dict[int, _Awaited] = {}
         self._number = 0
         self._is_over = False
-        self._taken = 0  # messages
-        self._is_owing = False  # an acknowledgement, or the answer to a sign of life
-        self._is_acknowledging = False
+        self._answers = connector.answers()
+        self._answering = trio.CancelScope()
 
     @classmethod
     async def opened(
@@ -178,16 +173,17 @@ class HostLink:
     async def serve(self, deliver: Deliver, note: NoteCopies) -> None:
         """Take what the host brings, and says, until the link ends; raises a `PeerError` or `TransportError`.
 
-        What `deliver` has taken is acknowledged, at moments that are drawn.
+        What `deliver` has taken is acknowledged, and signs of life are answered, at moments that are drawn.
         """
-        bucket = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, trio.current_time())
+        self._spawn(self._answer)
         try:
             silent_for = self._connector.manner.silent_for
             with self._writer.scope, trio.move_on_after(silent_for) as silent:
                 while batch := await self._channel.receive():
-                    came = trio.current_time()
-                    silent.deadline = came + silent_for
+                    silent.deadline = trio.current_time() + silent_for
                     messages = [frame.message for frame in batch if isinstance(frame, Forward)]
+                    if messages or any(isinstance(frame, Ping) for frame in batch):
+                        self._answers.came(len(messages))
                     for frame in batch:
                         if isinstance(frame, TopCopies):
                             note(frame)
@@ -196,34 +192,15 @@ class HostLink:
                     if messages:
                         self.brought_at = trio.current_time()
                         await deliver(messages)
-                        self._taken += len(messages)
-                    if messages or any(isinstance(frame, Ping) for frame in batch):
-                        self._is_owing = True
-                        self._acknowledge(came)
-                    if debt := bucket.owe(trio.current_time(), len(batch)):
-                        await trio.sleep(debt)  # the host keeps what is not acknowledged, and sends no more
+                        self._answers.take(len(messages))
+                    await self._answers.rest(len(batch))  # the host keeps what is not acknowledged
         finally:
             self._give_up()
 
-    def _acknowledge(self, since: float) -> None:
-        """Acknowledge what was taken, unless that is under way already."""
-        if self._is_owing and not self._is_acknowledging and not self._is_over:
-            self._is_acknowledging = True
-            first = since + self._connector.drawn_pause()
-            self._spawn(self._acknowledge_at, first, first + self._connector.drawn_pause())
-
-    async def _acknowledge_at(self, first: float, then: float) -> None:
-        """Acknowledge at a drawn moment what was taken by another one, at which the host sees nothing.
-
-        How busy this daemon is, with strangers or what it publishes, makes each later by little beside that,
-        and what comes behind it by nothing.
-        """
-        await trio.sleep_until(first)
-        self._is_owing, taken = False, self._taken
-        await trio.sleep_until(then)
-        self._writer.post(Ack(taken, ()))
-        self._is_acknowledging = False
-        self._acknowledge(then)
+    async def _answer(self) -> None:
+        with self._answering:
+            while True:
+                self._writer.post(Ack(await self._answers.next(), ()))
 
     @property
     def is_open(self) -> bool:
@@ -238,6 +215,7 @@ class HostLink:
     def _give_up(self) -> None:
         """Wake all who wait for answers that will not come."""
         self._is_over = True
+        self._answering.cancel()
         for awaited in self._awaited.values():
             awaited.over.set()
 

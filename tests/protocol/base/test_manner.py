@@ -42,8 +42,6 @@ UNSEEN = {
     "PROBE_WITHIN": "when a probe counts as lost",
     "WITHDRAW_WITHIN": "what applications wait for",
     "FORGOTTEN_WITHIN": "what applications wait for",
-    "MESSAGES_A_SECOND": "a bound, against hosts that flood",
-    "MESSAGES_AT_ONCE": "a bound, against hosts that flood",
     "LATE": "an audit that is not made",
 }
 """Numbers of these files that nobody else sees or times."""
