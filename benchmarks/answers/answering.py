@@ -2,7 +2,8 @@
 
 Its one argument is JSON: kind (`broker`, `brokers` or `central`), network, store (a path), at_once (whether
 it has the old fault: it answers at once), for a broker its seed and for a daemon what it wants, as pairs of
-link and condition. What says where the others are: root, or proxies. A broker prints its address first.
+link and condition, on what terms. What says where the others are: root, or proxies. A broker prints its
+address first.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ async def _daemon(settings: dict[str, Any], store: SqliteStore) -> None:
         for link, where in settings["wants"]:
             topic = parse_topic(link)
             interest = Interest(topic, parse_where(where, topic.attributes))
-            (await daemon.service.subscribe(interest)).close()
+            (await daemon.service.subscribe(interest, terms=settings["terms"])).close()
 
 
 def _brokers(settings: dict[str, Any]) -> BrokersNetwork:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +38,7 @@ from hushcast_protocol.central.pseudonym_register import hop_of
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.hops import HopMessage
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.content.predicates import parse_where
-from hushcast_protocol.content.topics import Interest, Topic
+from hushcast_protocol.content.topics import Topic, write_link
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.storage.store import MemoryStore
@@ -53,57 +51,31 @@ ANSWERED_WITHIN = 30.0  # seconds
 
 
 class Watch:
-    """Notes when messages are sent down, and when they are acknowledged: of each who takes them."""
+    """Notes when what is sent down was all acknowledged: by each who takes it."""
 
-    def __init__(self, sender: Any) -> None:
-        """Watch what a broker, or the server, sends."""
+    def __init__(self, sender: Broker | CentralServer) -> None:
+        """Watch what a broker, or a server, sends."""
         self._took: dict[bytes, float] = {}
         self._sent: dict[bytes, float] = {}
         self._stirred = trio.Event()
-        self._held: list[Any] | None = None
-        self._sender = sender
-        self._enqueue = sender.enqueue
-        do, acknowledged = sender._do, sender.acknowledged
+        down: Any = sender._downstream if isinstance(sender, Broker) else sender._deliveries
+        do, acknowledged = down._do, down.acknowledged
 
         def note_sent(machine: Any, to: bytes, actions: Any) -> None:
             if any(isinstance(action, SendItems) for action in actions):
-                self._sent[to] = trio.current_time()
+                self._sent.setdefault(to, trio.current_time())
             do(machine, to, actions)
 
         def note_taken(link: Any, said: Any) -> None:
-            to = link.child if hasattr(link, "child") else link.attachments[said.attachment].pseudonym
-            if to in self._sent:
-                self._took.setdefault(to, trio.current_time() - self._sent[to])
-            self._stirred.set()
+            one = link if isinstance(sender, Broker) else link.attachments[said.attachment]
+            to = one.child if isinstance(sender, Broker) else one.pseudonym
+            now = trio.current_time()
             acknowledged(link, said)
+            if to in self._sent and not one.unacknowledged:
+                self._took.setdefault(to, now - self._sent[to])
+            self._stirred.set()
 
-        def enqueue(placed: Any) -> None:
-            if self._held is None:
-                self._enqueue(placed)
-            else:
-                self._held += list(placed)
-
-        sender._do, sender.acknowledged, sender.enqueue = note_sent, note_taken, enqueue
-
-    @property
-    def takers(self) -> set[bytes]:
-        """Who is there."""
-        return set(self._sender._machines)
-
-    def hold(self) -> None:
-        """Send nothing, until `release`."""
-        self._held = []
-
-    async def held(self, count: int) -> None:
-        """Wait until so many messages are held."""
-        with trio.fail_after(READY_WITHIN):
-            while self._held is None or len(self._held) < count:  # noqa: ASYNC110 - it tells nobody
-                await trio.sleep(0.01)
-
-    def release(self) -> None:
-        """Send all that is held, at once."""
-        held, self._held = self._held or [], None
-        self._enqueue(held)
+        down._do, down.acknowledged = note_sent, note_taken
 
     def begin(self) -> None:
         """Note anew."""
@@ -111,7 +83,7 @@ class Watch:
         self._sent.clear()
 
     async def answer(self, taker: bytes) -> float:
-        """Return how long it took until the first acknowledgement of what was sent since."""
+        """Return how long it took until all that was sent since was acknowledged."""
         with trio.fail_after(ANSWERED_WITHIN):
             while taker not in self._took:
                 self._stirred = trio.Event()
@@ -159,7 +131,8 @@ class Harness:
     def process(self, **settings: Any) -> Path:
         """Start what is in `answering.py`; return where its output goes."""
         self._count += 1
-        settings |= {"store": str(self._place / f"{self._count}.db"), "at_once": self._at_once}
+        kept = {"store": str(self._place / f"{self._count}.db"), "at_once": self._at_once}
+        settings = {"terms": None} | settings | kept
         log = self._place / f"{self._count}.log"
         command = [sys.executable, "-m", "benchmarks.answers.answering", json.dumps(settings)]
         sink = self._stack.enter_context(log.open("wb"))
@@ -184,8 +157,8 @@ async def until(condition: Any) -> None:
             await trio.sleep(0.05)
 
 
-async def watched_edge(made: Harness, topic: Topic, wheres: Sequence[str]) -> tuple[NodeDaemon, Watch]:
-    """Make an edge broker that shows one filter for some that hide; return a publisher, its parent's view."""
+async def watched_edge(made: Harness, topic: Topic, wheres: Sequence[str]) -> tuple[NodeDaemon, Broker]:
+    """Make an edge broker that shows one filter for some that hide; return a publisher, its parent."""
     root_seed, inner_seed, edge_seed = (Seed.draw(os.urandom) for _ in range(3))
     network = BrokersNetwork("answers", "clear", EPOCH, root_seed.public())
     root = await made.broker(network, root_seed, None)
@@ -202,12 +175,11 @@ async def watched_edge(made: Harness, topic: Topic, wheres: Sequence[str]) -> tu
     )
     await until(lambda: edge_seed.public() in inner.connected())
     terms = {"k": len(wheres), "condition": "source", "otherwise": "generalise"}
-    async with trio.open_nursery() as nursery:  # each waits for the others
-        for where in wheres:
-            reader = await made.daemon(BrokersParts(network, root.address))
-            interest = Interest(topic, parse_where(where, topic.attributes))
-            nursery.start_soon(partial(reader.service.subscribe, interest, terms=terms))
-    return await made.daemon(BrokersParts(network, root.address)), Watch(inner._downstream)
+    for where in wheres:
+        wants = [(write_link(topic), where)]
+        made.process(kind="brokers", network=_said(network), root=root.address, wants=wants, terms=terms)
+    await until(lambda: root.status()["filters"])
+    return await made.daemon(BrokersParts(network, root.address)), inner
 
 
 async def watched_client(made: Harness, wants: Sequence[tuple[str, str]]) -> tuple[NodeDaemon, Broker]:
@@ -268,29 +240,27 @@ async def watched_users(
         )
         await made.nursery.start(proxy.run)
         proxies.append(Proxy(one.public(), proxy.address, role))
+    listed = [[one.key.hex(), one.address, one.role] for one in proxies]
+    about = [
+        network.name,
+        network.profile,
+        network.epoch_seconds,
+        seed.public().hex(),
+        sealing.public().hex(),
+    ]
     pseudonyms: list[list[bytes]] = []
     for wants in users:
-        pseudonyms.append([])
-        for count in range(1, len(wants) + 1):
-            if count == 1:
-                made.process(
-                    kind="central",
-                    network=[
-                        *(network.name, network.profile, network.epoch_seconds),
-                        *(seed.public().hex(), sealing.public().hex()),
-                    ],
-                    proxies=[[one.key.hex(), one.address, one.role] for one in proxies],
-                    wants=wants,
-                )
-            known = {one for of in pseudonyms for one in of}
-            await until(lambda known=known: takers(server) - known)  # type: ignore[misc]
-            pseudonyms[-1] += takers(server) - known
+        known = takers(server)
+        made.process(kind="central", network=about, proxies=listed, wants=wants)
+        await until(lambda known=known, wants=wants: len(takers(server) - known) == len(wants))  # type: ignore[misc]
+        pseudonyms.append([*(takers(server) - known)])
     return await made.daemon(CentralParts(network, CENTRAL_HARDENED, proxies)), server, pseudonyms
 
 
-def takers(server: CentralServer) -> set[bytes]:
-    """Return the pseudonyms that are attached."""
-    return set(server._deliveries._machines)
+def takers(sender: Broker | CentralServer) -> set[bytes]:
+    """Return the children whose link is open, or the pseudonyms that are attached."""
+    down: Any = sender._downstream if isinstance(sender, Broker) else sender._deliveries
+    return set(down._machines)
 
 
 async def published(publisher: NodeDaemon, topic: Topic, day: int, **values: float) -> Message:

@@ -36,7 +36,7 @@ async def told() -> bool:
                 pseudonyms += new
         publisher = network.node("publisher")
         await publisher.start()
-        watch, timed = Watch(network.server.daemon._deliveries), pseudonyms[0]
+        watch, timed = Watch(network.server.daemon), pseudonyms[0]
         took: dict[str, list[float]] = {"same": [], "other": []}
         for _ in range(TRIALS):
             for kind, busy in (("same", pseudonyms[1]), ("other", pseudonyms[2])):
