@@ -52,7 +52,7 @@ from hushcast_runtime.transports.drawn_answers import DrawnAnswers
 SILENT = 3 * QUIET  # seconds without a frame, signs of life included, after which the link is dead
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to reach the parent
 ASK_OTHERS_AFTER = 3  # attempts that failed before somebody else is asked for a newer tree
-AT_ONCE = 32  # messages that are handed in at once
+AT_ONCE = 100  # messages of one commit: with fewer, a slow disk has what is wanted taken at a lower rate
 MAX_AHEAD = MAX_UNACKNOWLEDGED + MAX_BODY  # bytes of bodies that came and are not acknowledged
 
 ParentState = Literal["open", "not listed", "not reached"]

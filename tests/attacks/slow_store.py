@@ -1,4 +1,4 @@
-"""A store whose commits take their time, one after the other: as much as is in them."""
+"""A store whose commits take their time, one after the other."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hushcast_runtime.storage.store import SOON, Change, MemoryStore
 class SlowStore(MemoryStore):
     """In memory, with a disk's pace."""
 
-    def __init__(self, seconds: float) -> None:
-        """`seconds` are what each change takes."""
+    def __init__(self, a_change: float, a_commit: float = 0.0) -> None:
+        """Take so many seconds for each change, and for each commit that has any."""
         super().__init__()
-        self._seconds = seconds
+        self._a_change, self._a_commit = a_change, a_commit
         self._changes = 0
         self._turn = trio.Lock()
 
@@ -26,7 +26,8 @@ class SlowStore(MemoryStore):
         self.write_soon(*changes)
         async with self._turn:
             waiting, self._changes = self._changes, 0
-            await trio.sleep(waiting * self._seconds)
+            if waiting:
+                await trio.sleep(waiting * self._a_change + self._a_commit)
 
     def write_soon(self, *changes: Change) -> None:
         self._changes += len(changes)

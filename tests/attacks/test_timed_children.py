@@ -7,7 +7,8 @@ hundred messages the broker above would have read the true filter, whatever `--k
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -24,9 +25,11 @@ from benchmarks.answers.__main__ import later
 from hushcast_protocol.base.versions.manner import NEWEST
 from hushcast_protocol.brokers.frames import Ack, Forward, ParentHello, RequestAnswer
 from hushcast_protocol.content.messages import Message
+from hushcast_runtime.transports.drawn_answers import HEARD_A_SECOND
 
 COMMIT = 0.1  # seconds that a change takes: as much as ways differ, so that fewer trials do than with 5 ms
 TRIALS = 150
+SECONDS = 10
 ROWS = (("inner", "inner", "root"), ("edge", "edge", "inner"))
 Times = Mapping[str, list[float]]
 
@@ -84,15 +87,22 @@ def the_same(network: SmallTree) -> Mapping[str, Any]:
     return {"wanted": lambda: network.message(lat=5), "as well": lambda: network.message(lat=6)}
 
 
-async def timed_edge(kinds: Any) -> Times:
-    """What a parent times of an edge broker with one client, which wants some of what the parent sends."""
+@asynccontextmanager
+async def edge_with(store: SlowStore) -> AsyncIterator[SmallTree]:
+    """An edge broker with such a disk, and one client, which wants some of what a parent sends."""
     async with small_tree(ROWS) as network:
         edge = network["edge"]
         await edge.stop()
-        edge.store = SlowStore(COMMIT)
+        edge.store = store
         await edge.start()
         await network.linked()
         await network.client("edge", "lat in [0, 10]")
+        yield network
+
+
+async def timed_edge(kinds: Any) -> Times:
+    """What a parent times."""
+    async with edge_with(SlowStore(COMMIT)) as network:
         parent = TimingParent(kinds(network))
         async with posing(network, network["inner"], parent.talk):
             await until(lambda: parent.is_done, 1e5)
@@ -110,6 +120,45 @@ async def test_what_is_answered_at_once_tells_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("hushcast_runtime.transports.drawn_answers.DrawnAnswers._drawn", lambda _: 0.0005)
     assert told(await timed_edge(excess))
     assert not told(await timed_edge(the_same))
+
+
+@pytest.mark.slow
+async def test_a_parent_does_not_see_it_by_how_many_are_taken_in_time() -> None:
+    """It sends a slow disk as many a second as are taken, and counts how many are acknowledged in time."""
+    counts = [await taken_in_time(lat) for lat in (5, 50)]
+    assert abs(counts[0] - counts[1]) < SECONDS * HEARD_A_SECOND / 10
+
+
+async def taken_in_time(lat: int) -> int:
+    """Count what an edge broker acknowledges of messages of one kind while they are sent."""
+    count = 0
+    done = trio.Event()
+
+    async def hear(talk: Talk) -> None:
+        nonlocal count
+        while True:
+            frame = await talk.hear(within=1000)
+            if isinstance(frame, Ack):
+                count = frame.number
+            elif frame is not None and hasattr(frame, "serial"):
+                await talk.say(RequestAnswer(frame.serial, "accepted"))
+
+    async def script(talk: Talk) -> None:
+        if done.is_set():
+            return
+        await talk.say(ParentHello(bytes(16), 0, 1))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(hear, talk)
+            await trio.sleep(20)
+            for _ in range(5 * SECONDS):
+                await talk.say(*(Forward(network.message(lat=lat)) for _ in range(int(HEARD_A_SECOND / 5))))
+                await trio.sleep(0.2)
+            nursery.cancel_scope.cancel()
+        done.set()
+
+    async with edge_with(SlowStore(0.0, 0.1)) as network, posing(network, network["inner"], script):
+        await done.wait()
+    return count
 
 
 @pytest.mark.slow
