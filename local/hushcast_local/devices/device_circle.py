@@ -21,11 +21,13 @@ from hushcast_local.devices.hidden_topics import HiddenTopics
 from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.devices.beats import Beat, fitting, open_beat, seal_beat
 from hushcast_protocol.devices.circle_secrets import (
     CircleKeys,
     CircleSecret,
     Expelled,
+    check_maker,
     draw_secret,
     is_stale,
     take_secret,
@@ -115,6 +117,8 @@ class DeviceCircle:
         if len(self.own.state.devices()) >= MAX_DEVICES:
             raise Refusal(f"{MAX_DEVICES} devices were in this circle, removed ones included")
         await self._merge([entry])
+        if entry.device not in self._living():
+            raise Refusal("a device that was removed does not come back: it needs new keys")
 
     def heard_at(self, device: bytes) -> float | None:
         """Return when (Unix seconds) the epoch began in which a device was heard last, if it was lately."""
@@ -131,9 +135,7 @@ class DeviceCircle:
     async def renew(self) -> None:
         """Draw a new secret, which removed devices do not get, whoever removed them."""
         own = self.own
-        removed = own.state.removed() | own.keys.without
-        living = {key: value for key, value in own.state.living().items() if key not in removed}
-        signed, keys = draw_secret(own.seed, own.keys, living, removed, self._env.randomness)
+        signed, keys = draw_secret(own.seed, own.keys, self._living(), self._removed(), self._env.randomness)
         await self._change_to(keys, signed)
 
     async def beat(self) -> None:
@@ -210,19 +212,19 @@ class DeviceCircle:
         beat = open_beat(secret, payload)
         if beat.device == own.key:
             return
-        if beat.device in own.state.removed():
+        if beat.device in self._removed():
             raise AuthenticationError("a removed device speaks")
-        is_present = secret == own.keys.secret
+        if is_present := secret == own.keys.secret:
+            await self._merge(beat.entries)  # a new device tells of itself
+        if beat.device not in self._living():
+            raise AuthenticationError("a device speaks that nobody has told of")
         if is_present:
             self._heard[beat.device] = self._calendar.epoch(self._env.now()), beat
             self._are_here.add(beat.device)
-            await self._merge(beat.entries)
         else:
             self._to_answer.add(secret)
-        if beat.device not in own.state.living():
-            raise AuthenticationError("a device speaks that nobody has told of")
         for signed in beat.secrets:
-            await self._take(signed)
+            await self._take(signed, is_present)
 
     async def _merge(self, entries: Iterable[SharedEntry]) -> None:
         changed: list[SharedEntry] = []
@@ -238,10 +240,24 @@ class DeviceCircle:
         for entry in changed:
             self._follow(entry)
 
-    async def _take(self, signed: Signed) -> None:
+    def _removed(self) -> frozenset[PublicKey]:
+        """Return who was removed, as far as is known: of whom the secret was kept from entries may follow."""
+        return self.own.state.removed() | self.own.keys.without
+
+    def _living(self) -> dict[PublicKey, DeviceValue]:
+        removed = self._removed()
+        return {key: value for key, value in self.own.state.living().items() if key not in removed}
+
+    async def _take(self, signed: Signed, is_present: bool) -> None:
+        """Take a new secret, if it holds; `is_present` of one that was told under the secret of now.
+
+        One of before removed devices know, too: they could lead a device there that has not heard of their
+        removal, which would lead the others after them.
+        """
         own = self.own
         if own.change is not None and signed.body == own.change.body:
             return
+        check_maker(signed, self._removed(), None if is_present else own.change)
         try:
             keys = take_secret(signed, own.key, own.agreement)
         except Expelled:
@@ -267,7 +283,7 @@ class DeviceCircle:
     async def _let_go(self) -> None:
         """Leave topics of before once all have come from there, or have been away for too long."""
         own = self.own
-        are_all_here = self._are_here >= own.state.living().keys()
+        are_all_here = self._are_here >= self._living().keys()
         over = [one for one in own.former if are_all_here or one[1] < self._env.now()]
         if over:
             own.former = [one for one in own.former if one not in over]

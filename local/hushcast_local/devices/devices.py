@@ -127,7 +127,7 @@ class Devices:
         _checked(title)
         if self._present is not None:
             raise Refusal("this device shares with others already: `hushcast device leave` ends that")
-        own = await self._invitations.accept(link, title)
+        own = await self._invitations.accept(link, title, self._calendar.day(self._env.now()))
         if self._present is not None:
             raise Refusal("this device has joined others meanwhile")
         await self._begin(own)

@@ -60,8 +60,8 @@ class Invitations:
         self._spawn(self._wait, invitation, own, admit, self._open)
         return write_invitation(invitation), expires
 
-    async def accept(self, link: str, title: str) -> OwnCircle:
-        """Join the circle of who made the link; return what this device knows of it then.
+    async def accept(self, link: str, title: str, today: int) -> OwnCircle:
+        """Join the circle of who made the link, on the network's day; return what this device knows then.
 
         Raises `UsageError` for a link that is none, is of another network or too old, and `Refusal` where
         nobody answers to it.
@@ -82,7 +82,7 @@ class Invitations:
             await self._hear(invitation, agreement, found)
         if not found:
             raise Refusal("nobody answered: the invitation was used, or the other device is not there")
-        return await _joined(seed, agreement, entry, found[0])
+        return await _joined(seed, agreement, entry, found[0], today)
 
     async def _hear(
         self, invitation: DeviceInvitation, agreement: AgreementKey, found: list[Welcome]
@@ -137,11 +137,13 @@ def _welcome(own: OwnCircle) -> Welcome:
     )
 
 
-async def _joined(seed: Seed, agreement: AgreementKey, entry: SharedEntry, welcome: Welcome) -> OwnCircle:
+async def _joined(
+    seed: Seed, agreement: AgreementKey, entry: SharedEntry, welcome: Welcome, today: int
+) -> OwnCircle:
     own = OwnCircle(seed, agreement, welcome.keys(), state=SharedState())
     for number, one in enumerate((entry, *welcome.entries)):
         try:
-            own.state.merge(one, 0)
+            own.state.merge(one, today)
         except PeerError:
             log.debug("an entry was not its device's")
         if number % _STEP == _STEP - 1:

@@ -9,6 +9,7 @@ was sealed to a device which somebody else removed, the next one is drawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -108,14 +109,36 @@ def draw_secret(
     removed: Collection[PublicKey],
     randomness: Randomness,
 ) -> tuple[Signed, CircleKeys]:
-    """Draw the secret after `before`, sealed to each living device; return what tells them, and the keys."""
+    """Draw the secret after `before`, sealed to each living device; return what tells them, and the keys.
+
+    One whose key nothing can be sealed to gets none: it would keep all others from it.
+    """
     secret = CircleSecret.draw(randomness)
-    boxes = tuple(
-        (key, seal_box(value.agreement, secret.reveal(), randomness)) for key, value in sorted(living.items())
-    )
-    said = NewSecret(before.generation + 1, seed.public(), tuple(sorted(removed)), boxes)
+    boxes: list[tuple[PublicKey, bytes]] = []
+    for key, value in sorted(living.items()):
+        with suppress(AuthenticationError):
+            boxes.append((key, seal_box(value.agreement, secret.reveal(), randomness)))
+    said = NewSecret(before.generation + 1, seed.public(), tuple(sorted(removed)), tuple(boxes))
     signed = sign(seed, SignaturePurpose.NEW_SECRET, said)
     return signed, CircleKeys(secret, said.generation, _mark(signed), frozenset(removed))
+
+
+def check_maker(signed: Signed, removed: Collection[PublicKey], last: Signed | None) -> None:
+    """Raise `AuthenticationError` for a new secret that a removed device drew, and `DecodeError`.
+
+    `last` is what told of the present secret, where the new one was told under one of before: then who drew
+    it, and all whom it is sealed to, have to be devices that the present one speaks of. Removed ones can
+    invent others there, and have honest ones tell of these.
+    """
+    said = _decode(signed.body)
+    if said.maker in removed:
+        raise AuthenticationError("a removed device drew a new secret")
+    if last is None:
+        return
+    known = _decode(last.body)
+    sealed_to = {key for key, _ in known.boxes}
+    if said.maker not in sealed_to or not {key for key, _ in said.boxes} <= {*sealed_to, *known.without}:
+        raise AuthenticationError("a new secret is of devices that the present one does not know")
 
 
 def take_secret(signed: Signed, own: PublicKey, agreement: AgreementKey) -> CircleKeys:

@@ -25,6 +25,7 @@ MAX_TITLE = 64  # characters of a device's name
 MAX_ENTRY = 8 * 1024  # bytes; the longest link and condition take 5.2 KB, a full list of marks 4.4 KB
 MAX_MARKS = 256  # messages in one entry of what was read
 _LONGEST_NAME = 40  # bytes of a place's name
+_KEY = 32  # bytes of a device's, which name the place of what is said of it
 
 
 class EntryKind(IntEnum):
@@ -140,6 +141,8 @@ class SharedEntry(Wire, frozen=True):
         value = self.read()
         if self.name != place_of(value, self.device, self.counter, self.name)[1]:
             raise DecodeError("an entry lies in another's place")
+        if self.kind is EntryKind.DEVICE and len(self.name) != _KEY:
+            raise DecodeError("an entry is about no device")
         check(self.device, SignaturePurpose.DEVICE_ENTRY, self._signed(), self.signature)
 
 

@@ -35,6 +35,7 @@ MAX_SHARED = 1_024  # subscriptions, ended ones included: an end that is forgott
 MAX_AUTHORS = 64  # keys of authors, taken back ones included
 MAX_READ = 2_048  # entries of what was read, of 256 messages at most: 9 MB where all are full
 MARKS_KEPT = 21  # days: as long as a message waits in an inbox unless it is set
+COUNTED_A_DAY = 2**16  # by which counters of a circle may grow; a person's devices write some hundred
 _BOUNDS = {
     EntryKind.DEVICE: MAX_DEVICES,
     EntryKind.SUBSCRIPTION: MAX_SHARED,
@@ -97,12 +98,13 @@ class SharedState:
         """Take an entry from another device; return whether that changed anything.
 
         Raises `AuthenticationError` or `DecodeError`, and has changed nothing, where it does not hold. One
-        for which there is no room, or that is too old, is passed over.
+        for which there is no room, or that is too old or of days to come, is passed over.
         """
         held = self._held[entry.kind].get(entry.name)
         if held is not None and held.rank >= entry.rank():
             return False
-        if not self._has_room(entry, _ALL_BOUNDS) or _is_old(entry.read(), today):
+        value = entry.read()
+        if not self._has_room(entry, _ALL_BOUNDS) or _is_old(value, today) or _is_ahead(entry, value, today):
             return False
         entry.check()
         self._take(entry)
@@ -202,6 +204,15 @@ class SharedState:
 
 def _is_old(value: EntryValue, today: int) -> bool:
     return isinstance(value, ReadValue) and value.day < today - MARKS_KEPT
+
+
+def _is_ahead(entry: SharedEntry, value: EntryValue, today: int) -> bool:
+    """Tell whether an entry is of days to come: behind the highest counter nobody could write any more.
+
+    Marks of such a day would never lapse, and be kept in place of all others.
+    """
+    tomorrow = today + 1  # clocks differ
+    return entry.counter > tomorrow * COUNTED_A_DAY or (isinstance(value, ReadValue) and value.day > tomorrow)
 
 
 def _part(place: Place) -> int:

@@ -23,7 +23,7 @@ from hushcast_protocol.devices.shared_entries import (
     ended_subscription,
     write_entry,
 )
-from hushcast_protocol.devices.shared_state import MARKS_KEPT, SUMMARY, SharedState
+from hushcast_protocol.devices.shared_state import COUNTED_A_DAY, MARKS_KEPT, SUMMARY, SharedState
 
 SEEDS = [Seed(bytes([number]) * 32) for number in (1, 2, 3)]
 TODAY = 1000
@@ -165,20 +165,33 @@ def test_marks_are_forgotten_with_time_and_the_oldest_at_the_bound(monkeypatch: 
     monkeypatch.setattr(shared_state, "MAX_READ", 10)
     state, other = SharedState(), SharedState()
     marks = [bytes([number]) * 16 for number in range(20)]
-    entries = [write_entry(SEEDS[0], n + 1, ReadValue(TODAY + n, (mark,))) for n, mark in enumerate(marks)]
+    first = TODAY - 19
+    entries = [write_entry(SEEDS[0], n + 1, ReadValue(first + n, (mark,))) for n, mark in enumerate(marks)]
     for entry in entries:
         state.merge(entry, TODAY)
     for entry in reversed(entries):
         other.merge(entry, TODAY)
     assert [state.is_read(mark) for mark in marks] == [False] * 10 + [True] * 10
     assert state.summary(TODAY) == other.summary(TODAY)
-    later = TODAY + 15 + MARKS_KEPT
+    later = first + 15 + MARKS_KEPT
     before = other.summary(later)
     assert len(state.lapse(later)) == 5
     assert state.summary(later) == before, "one that has not forgotten yet tells the same"
     assert not state.is_read(marks[14])
     assert state.is_read(marks[15])
     assert not state.merge(entries[14], later)
+
+
+@pytest.mark.usefixtures("unsigned")
+def test_nothing_of_days_to_come_is_taken_until_they_have_come() -> None:
+    state = SharedState()
+    ahead = write_entry(SEEDS[0], (TODAY + 2) * COUNTED_A_DAY, AuthorValue("a", bytes(32)))
+    for entry in (ahead, write_entry(SEEDS[0], 1, ReadValue(TODAY + 2, (bytes(16),)))):
+        before = state.counter
+        assert not state.merge(entry, TODAY)
+        assert state.counter == before
+        assert state.merge(entry, TODAY + 1)
+    assert state.write(SEEDS[1], AuthorValue("a", bytes(32))).counter == ahead.counter + 1
 
 
 @pytest.mark.usefixtures("unsigned")

@@ -1,0 +1,210 @@
+"""A device that was stolen, and removed, still has the circle's former secret, and keys; it wants back in.
+
+What it says there reaches devices that have not heard of its removal. None of the others may follow it, and
+what it wrote before it was removed may not keep them from sharing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+from several_devices import BEGUN, EPOCH, FAMILY, SOON, Person, held, person, private
+
+from hushcast_local.devices.circle_records import OwnCircle
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.content.topics import Interest
+from hushcast_protocol.devices.beats import Beat, seal_beat
+from hushcast_protocol.devices.circle_secrets import CircleKeys, CircleSecret, draw_secret
+from hushcast_protocol.devices.invitations import (
+    Welcome,
+    open_welcome,
+    read_invitation,
+    seal_joining,
+)
+from hushcast_protocol.devices.shared_entries import DeviceValue, ReadValue, write_entry
+from hushcast_protocol.devices.shared_state import MARKS_KEPT, MAX_READ
+
+MADE_UP = Seed(b"made-up device" + bytes(18))
+
+
+class Thief:
+    """Whoever has a device of a person's, with all that it knew before it was removed."""
+
+    def __init__(self, some: Person) -> None:
+        device = some.devices[-1]
+        self.own: OwnCircle = some.circle(device).own
+        self.former = self.own.keys
+        self.topics = device.service.devices._topics
+        self.env = device.env
+        self.drawn: list[CircleSecret] = []
+
+    async def lead(self, some: Person, maker: Seed, ahead: int) -> None:
+        """Tell of a secret that it drew itself, in the topic of before, as one that was kept from it."""
+        living = {key: value for key, value in self.own.state.living().items() if key != self.own.key}
+        before = CircleKeys(
+            self.former.secret, self.former.generation + ahead, bytes(16), self.former.without
+        )
+        signed, keys = draw_secret(maker, before, living, {self.own.key}, self.env.randomness)
+        self.drawn.append(keys.secret)
+        await self.say(Beat(self.own.key, some.circle(some.devices[0]).today, None, (), (signed,)))
+
+    async def say(self, beat: Beat) -> None:
+        payload = seal_beat(self.former.secret, self.own.seed, beat, self.env.randomness)
+        await self.topics.say(self.former.secret.topic(), payload)
+
+
+@pytest.mark.parametrize("maker", [None, MADE_UP], ids=["the removed device", "a made-up one"])
+async def test_none_takes_a_secret_that_a_removed_device_drew(tmp_path: Path, maker: Seed | None) -> None:
+    async with person(tmp_path, 3) as some:
+        one, two, _ = some.devices
+        await trio.sleep(SOON)
+        thief = Thief(some)
+        await one.service.devices.remove("device 3")
+        await some.network.arrived()
+        for ahead in (0, 1, 7):
+            await thief.lead(some, maker or thief.own.seed, ahead)
+        await trio.sleep(2 * SOON)
+        keys = [some.circle(device).own.keys for device in (one, two)]
+        assert keys[0] == keys[1]
+        assert keys[0].secret not in thief.drawn
+        assert some.are_equal(one, two)
+
+
+async def test_who_was_away_is_led_away_alone(tmp_path: Path) -> None:
+    """As documented it is, if the removed one is there first; those that know of the removal stay."""
+    async with person(tmp_path, 3) as some:
+        one, two, _ = some.devices
+        await trio.sleep(SOON)
+        thief = Thief(some)
+        await some.stop(two)
+        say = one.service.devices._topics.say
+
+        async def lost(topic: object, payload: bytes) -> None:
+            """Nothing of it arrives for a while."""
+
+        one.service.devices._topics.say = lost  # type: ignore[method-assign,assignment]
+        await one.service.devices.remove("device 3")
+        kept = some.circle(one).own.keys
+        await thief.lead(some, MADE_UP, 7)
+        await two.start(some.nursery)
+        await trio.sleep(SOON)
+        assert some.circle(two).own.keys.secret in thief.drawn, "no attack"
+        one.service.devices._topics.say = say  # type: ignore[method-assign]
+        await trio.sleep(3 * SOON)
+        assert some.circle(one).own.keys == kept
+        assert not some.circle(one).is_over
+
+
+async def test_a_removed_device_expels_nobody(tmp_path: Path) -> None:
+    async with person(tmp_path, 3) as some:
+        one, two, _ = some.devices
+        await trio.sleep(SOON)
+        thief = Thief(some)
+        await one.service.devices.remove("device 3")
+        await some.network.arrived()
+        living = {MADE_UP.public(): DeviceValue("x", bytes(32))}
+        gone = {device.service.devices.circle.own.key for device in (one, two)}
+        signed, _ = draw_secret(MADE_UP, thief.former, living, gone, thief.env.randomness)
+        await thief.say(Beat(thief.own.key, some.circle(one).today, None, (), (signed,)))
+        await trio.sleep(SOON)
+        assert some.are_equal(one, two)
+        assert len(one.service.devices.describe()) == 3
+
+
+async def test_an_invitation_does_not_let_a_removed_device_in_unseen(tmp_path: Path) -> None:
+    async with person(tmp_path, 3) as some:
+        one, *_ = some.devices
+        await trio.sleep(SOON)
+        thief = Thief(some)
+        await one.service.devices.remove("device 3")
+        await trio.sleep(SOON)
+        link, _ = await one.service.devices.invite("device 1")
+        invitation = read_invitation(link)
+        entry = write_entry(thief.own.seed, 99, DeviceValue("phone", thief.own.agreement.public()))
+        found: list[Welcome] = []
+
+        async def hear(payload: bytes) -> None:
+            found.append(open_welcome(invitation, thief.own.agreement, payload))
+
+        with trio.move_on_after(EPOCH):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(thief.topics.listen, invitation.topic(), hear)
+                await trio.sleep(1)
+                joining = seal_joining(invitation, entry, thief.env.randomness)
+                await thief.topics.say(invitation.topic(), joining)
+                await trio.sleep(5)
+                nursery.cancel_scope.cancel()
+        assert not found
+
+
+@pytest.mark.slow
+async def test_the_highest_counter_keeps_nobody_from_writing(tmp_path: Path) -> None:
+    async with person(tmp_path, 3) as some:
+        one, two, three = some.devices
+        await trio.sleep(SOON)
+        some.circle(three).own.state.counter = 2**48 - 3
+        await three.service.subscribe(Interest(private(1)))
+        await trio.sleep(SOON)
+        await one.service.devices.remove("device 3")
+        await one.service.subscribe(Interest(FAMILY))
+        await trio.sleep(SOON + BEGUN)
+        assert FAMILY.name in {name for _, name, _ in held(two)}
+        await some.stop(two)
+        await two.start(some.nursery)
+        await trio.sleep(SOON)
+        assert some.are_equal(one, two)
+
+
+async def test_marks_of_days_to_come_take_no_room(tmp_path: Path) -> None:
+    async with person(tmp_path, 3) as some:
+        one, two, three = some.devices
+        await trio.sleep(SOON)
+        own, today = some.circle(three).own, some.circle(three).today
+        for number in range(MAX_READ + 1):
+            own.state.write(own.seed, ReadValue(2**40, (number.to_bytes(16, "big"),)))
+        await trio.sleep(12 * EPOCH)
+        some.circle(one).note_read(bytes(32))
+        await trio.sleep(SOON)
+        assert some.circle(two).is_read(bytes(32))
+        days = {
+            value.day
+            for entry in some.circle(two).own.state
+            if (value := entry.read()) and hasattr(value, "day")
+        }
+        assert days <= {today, today + 1}
+        assert MARKS_KEPT > 1
+
+
+async def test_made_up_devices_are_not_remembered(tmp_path: Path) -> None:
+    """Whoever has the secret can sign as many devices as it likes; what they say is held for none."""
+    async with person(tmp_path, 2) as some:
+        one, two = some.devices
+        await trio.sleep(SOON)
+        circle, secret = some.circle(one), some.circle(two).own.keys.secret
+        for number in range(40):
+            seed = Seed(number.to_bytes(32, "big"))
+            beat = Beat(seed.public(), circle.today, bytes(512))
+            with pytest.raises(PeerError):
+                await circle._hear(secret, seal_beat(secret, seed, beat, two.env.randomness))
+        assert len(circle._heard) <= 1
+
+
+async def test_devices_that_nothing_can_be_sealed_to_keep_nobody_from_a_removal(tmp_path: Path) -> None:
+    """A new secret is sealed to all devices that anybody told of; one such a key, and no secret followed."""
+    async with person(tmp_path, 3) as some:
+        one, two, three = some.devices
+        await trio.sleep(SOON)
+        own = some.circle(three).own
+        for about in (MADE_UP.public(), b"short"):
+            own.state.write(own.seed, DeviceValue("x", bytes(32)), about)
+        await trio.sleep(SOON)
+        before = some.circle(one).own.keys
+        await one.service.devices.remove("device 3")
+        await trio.sleep(2 * SOON)
+        keys = [some.circle(device).own.keys for device in (one, two)]
+        assert keys[0] == keys[1] != before
+        assert b"short" not in some.circle(one).own.state.devices()
+        assert some.are_equal(one, two)
