@@ -85,7 +85,10 @@ class HttpDoor:
         credentials = request.credentials()
         exchange: HttpExchange
         if not isinstance(asked, SubscriptionRequest):
-            is_push = isinstance(asked, MatrixNotification) or is_push_topic(asked.topic)
+            # What is retained stays: who has made up a thousand names would have all the user's room.
+            is_push = isinstance(asked, MatrixNotification) or (
+                is_push_topic(asked.topic) and not asked.retain
+            )
             if is_push and credentials is None:
                 peer = replace(peer, guest=place.push_user)
             exchange = PublishExchange(asked, credentials, self._env.randomness)

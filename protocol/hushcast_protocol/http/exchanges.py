@@ -18,7 +18,7 @@ from hushcast_protocol.http.publication_request import PublicationRequest
 from hushcast_protocol.http.refusals import TOO_MUCH, HttpRefusal, refusal_of
 from hushcast_protocol.http.subscription_request import StreamForm, SubscriptionRequest
 from hushcast_protocol.http.unified_push import MatrixNotification
-from hushcast_protocol.mqtt.limits import LARGEST_PACKET
+from hushcast_protocol.mqtt.limits import LARGEST_PACKET, MESSAGE_OVERHEAD
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.wire.codec import encode
 from hushcast_protocol.mqtt.wire.packets import (
@@ -254,7 +254,7 @@ class StreamExchange(_Exchange):
             yield from self._given(packet, now)
         elif not self._request.poll:
             self._waiting.append(packet)
-            self._waiting_bytes += len(packet.payload) + len(packet.topic)
+            self._waiting_bytes += len(encode(packet, V5)) + MESSAGE_OVERHEAD
             if self._waiting_bytes > MAX_WAITING:
                 yield from self._end(StreamEnd())
 

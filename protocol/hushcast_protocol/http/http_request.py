@@ -141,9 +141,11 @@ def decoded_words(text: str) -> str:
             part if isinstance(part, str) else part.decode(charset or "latin-1")
             for part, charset in decode_header(text)
         ]
+        found = "".join(parts)
+        found.encode()  # some charsets make halves of characters, which nothing can be written with
     except (HeaderParseError, LookupError, UnicodeError, ValueError):
         return text
-    return "".join(parts)
+    return found
 
 
 def segments(path: str) -> list[str]:

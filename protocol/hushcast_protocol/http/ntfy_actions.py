@@ -16,11 +16,14 @@ _ALL = ("action", "label")
 _KEYS = ("action", "label", "url", "method", "body", "intent", "clear", "value")
 _NESTED = ("headers", "extras")
 
+# No deeper than ntfy's: what was barely read could not be written within an event, by which it is deeper.
+_Value = str | bool | int | float | dict[str, str] | None
+
 
 def read_actions(text: str) -> list[dict[str, Any]] | None:
     """Return the buttons that a JSON array holds, `None` if these are none."""
     try:
-        found = msgspec.json.decode(text, type=list[dict[str, Any]])
+        found = msgspec.json.decode(text, type=list[dict[str, _Value]])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     is_sound = len(found) <= MAX_ACTIONS and all(

@@ -123,8 +123,8 @@ def test_a_poll_ends_behind_what_was_kept() -> None:
 def test_more_than_may_wait_ends_the_stream() -> None:
     one = streaming()
     list(one.heard(ConnAck(), NOW))
-    assert list(one.heard(Publish("a", bytes(MAX_WAITING - 10)), NOW)) == []
-    assert kinds(one.heard(Publish("a", bytes(10)), NOW))[-1] is Disconnect
+    assert list(one.heard(Publish("a", bytes(MAX_WAITING - 1_000)), NOW)) == []
+    assert kinds(one.heard(Publish("a", bytes(1_000)), NOW))[-1] is Disconnect
     assert one.is_over
 
 

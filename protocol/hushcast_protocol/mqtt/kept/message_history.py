@@ -114,8 +114,8 @@ class MessageHistory:
     def restored(self, kept: KeptMessage) -> None:
         """Take up a message that is on disk; they come in order."""
         self._kept[kept.order] = kept
-        if kept.id:
-            self._by_id[kept.id] = kept.order
+        if kept.id:  # the first of an id: who gives another's again keeps nobody from what is between
+            self._by_id.setdefault(kept.id, kept.order)
         self._by_user.setdefault(kept.user, deque()).append(kept.order)
         self._places.take(kept.user)
         self._bytes.take(kept.user, kept.message.size)
@@ -138,45 +138,61 @@ class MessageHistory:
     def _matching(
         self, wanted: str, behind: int, newest: int, time: int, last_alone: bool
     ) -> Iterator[MqttMessage | None]:
-        found: dict[str, KeptMessage] = {}
+        found: dict[str, int] = {}
         wanted = normal(wanted)
-        for looked, kept in enumerate(list(self._kept.values()), 1):
-            if looked % PIECE == 0:
+        for kept in self._all():
+            if kept is None:
                 yield None
-            if not behind < kept.order <= newest or kept.time < time or kept.order not in self._kept:
+                continue
+            if not behind < kept.order <= newest or kept.time < time:
                 continue
             if not matches(wanted, normal(kept.message.topic)):
                 continue
             if last_alone:
-                found[kept.message.topic] = kept
+                found[kept.message.topic] = kept.order
             else:
                 yield kept.message
-        yield from (kept.message for kept in found.values())
+        for order in found.values():
+            if (last := self._kept.get(order)) is not None:
+                yield last.message
+
+    def _all(self) -> Iterator[KeptMessage | None]:
+        """Give all that is kept, piece by piece, with `None` between two; what is deleted meanwhile is not.
+
+        By number alone: who takes its time would hold messages that gave way long ago.
+        """
+        for looked, order in enumerate(list(self._kept), 1):
+            if (kept := self._kept.get(order)) is not None:
+                yield kept
+            if looked % PIECE == 0:
+                yield None
 
     def delete(self, is_meant: Callable[[MqttMessage], bool], found: Counter[str]) -> Iterator[None]:
         """Delete what was withdrawn or purged, piece by piece, and count it by topic."""
-        for looked, kept in enumerate(list(self._kept.values()), 1):
-            if is_meant(kept.message) and kept.order in self._kept:
+        for kept in self._all():
+            if kept is None:
+                yield
+            elif is_meant(kept.message):
                 self._remove(kept)
                 found[kept.message.topic] += 1
-            if looked % PIECE == 0:
-                yield
 
     def count(self, is_meant: Callable[[MqttMessage], bool], found: Counter[str]) -> Iterator[None]:
         """Count by topic what `delete` would, piece by piece."""
-        for looked, kept in enumerate(list(self._kept.values()), 1):
-            found[kept.message.topic] += is_meant(kept.message)
-            if looked % PIECE == 0:
+        for kept in self._all():
+            if kept is None:
                 yield
+            else:
+                found[kept.message.topic] += is_meant(kept.message)
 
     def purge(self, now: float) -> Iterator[None]:
         """Delete what is too old, what nobody should be given, and what has no history any more."""
-        for looked, kept in enumerate(list(self._kept.values()), 1):
-            is_old = kept.time + self._seconds <= now or kept.message.is_expired(now)
-            if (is_old or not self.keeps(kept.message.topic)) and kept.order in self._kept:
-                self._remove(kept)
-            if looked % PIECE == 0:
+        for kept in self._all():
+            if kept is None:
                 yield
+                continue
+            is_old = kept.time + self._seconds <= now or kept.message.is_expired(now)
+            if is_old or not self.keeps(kept.message.topic):
+                self._remove(kept)
 
     def _make_room(self, user: User, size: int) -> bool:
         own = self._by_user.get(user, ())
