@@ -124,7 +124,8 @@ class NumberedTopics:
         """Tell of one's own whether clients here have it, or will; else an earlier run ended before that."""
         if self._own is None or self._own.is_known(topic, place):
             return True
-        self._note_own(topic, Mark(place.epoch, place.number))
+        if self._own.may_be_of_before(topic, place):
+            self._note_own(topic, Mark(place.epoch, place.number))
         return False
 
     def came(

@@ -20,6 +20,7 @@ from hushcast_protocol.mqtt.envelope import SOURCE, Place
 MAX_NUMBERED = 10_000  # topics with numbers, 3 MB; what is more travels without a place
 EPOCH_UNIT = 600  # seconds
 EPOCHS_A_RUN = 16  # by which runs are apart at least: epochs of a topic that grew within a run
+MAX_UNNOTED = 1_000  # messages of a topic that a killed run may have given without a note
 ALONE = 60.0  # seconds after which nothing of a topic is under way any more, as a rule
 
 
@@ -108,3 +109,12 @@ class OwnPlaces:
         if found.first and found.first <= place.epoch <= found.epoch:
             return True
         return Mark(place.epoch, place.number) <= found.last
+
+    def may_be_of_before(self, topic: str, place: Place) -> bool:
+        """Tell whether an earlier run may have given a place that is not known.
+
+        Whoever reads a topic can write this gateway's source: no place of it may be too high to go on from.
+        """
+        found = self._topics.get(topic)
+        last = 0 if found is None else found.last.number
+        return place.epoch < self._least and place.number <= last + MAX_UNNOTED
