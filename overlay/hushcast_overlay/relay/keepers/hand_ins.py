@@ -43,7 +43,7 @@ class HandIns:
         self._next_hops = next_hops
         self._counters = context.counters
         self._waited_for: set[Hop] = set()
-        self._handed_in: OrderedDict[bytes, None] = OrderedDict()
+        self._handed_in: OrderedDict[bytes, None] = OrderedDict()  # by id and trunk: neither binds the other
 
     def resume(self) -> None:
         """Count what waited for keepers before a restart; the spool is read back already."""
@@ -51,7 +51,7 @@ class HandIns:
 
     def take(self, message: Message) -> None:
         """Hand in what was dropped here; it is durable with the next commit."""
-        if message.id in self._handed_in:
+        if (name := message.id + message.tokens[0]) in self._handed_in:
             return
         if not (keepers := self._lists.keepers(message.day, message.tokens[0])):
             if self._lists.keeping.keepers:  # too few relays, or it is not known who keeps on the day
@@ -64,7 +64,7 @@ class HandIns:
         if not self._has_room(len(message.body) * len(sends)):
             self._counters.add("messages_not_handed_in")
             return
-        self._handed_in[message.id] = None
+        self._handed_in[name] = None
         if len(self._handed_in) > MAX_HANDED_IN:
             self._handed_in.popitem(last=False)
         self._send(sends)
