@@ -32,6 +32,7 @@ AGAIN_AFTER = (
     60.0  # seconds after the first question for a trunk: what was just dropped is with keepers by then
 )
 LONGEST_PAUSE = 60.0  # seconds at random between days gone by: keepers of several get no row of questions
+LOOKS_AT_ONCE = 10_000  # of boxes for messages that keepers show: some 3 ms
 MAX_WINDOWS = 4  # epochs asked for one by one; if more are owed, one answer of the whole day is less
 
 
@@ -158,9 +159,7 @@ class Inquiries:
         if not places:
             return places is not None  # nobody keeps, or it is not known who does
         shown = await self._questions.ids(places, AskKept(day, trunk, epoch))
-        lacking = {
-            one for kept in shown.values() for one in kept.ids if self._sought.lacking(boxes, day, one)
-        }
+        lacking = await self._lacking(boxes, day, {one for kept in shown.values() for one in kept.ids})
 
         async def take(message: Message, without: Collection[RelayId]) -> None:
             await self._take(message, boxes)
@@ -170,6 +169,19 @@ class Inquiries:
         is_whole = await self._questions.bring(day, trunk, places, shown, lacking, take)
         await self._spool.durable()
         return bool(shown) and is_whole
+
+    async def _lacking(self, boxes: Collection[bytes], day: int, shown: Iterable[bytes]) -> set[bytes]:
+        """Return what some of the boxes lack, in short steps: one topic may have hundreds of boxes here."""
+        found: set[bytes] = set()
+        looks = 0
+        for one in shown:
+            if self._sought.lacking(boxes, day, one):
+                found.add(one)
+            looks += 1 + len(boxes)
+            if looks > LOOKS_AT_ONCE:
+                looks = 0
+                await trio.lowlevel.checkpoint()
+        return found
 
     async def _take(self, message: Message, boxes: Collection[bytes]) -> None:
         """Put a message into the boxes that lack it."""
