@@ -17,7 +17,13 @@ from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.content.topics import Interest
 from hushcast_protocol.devices.beats import Beat, seal_beat
-from hushcast_protocol.devices.circle_secrets import CircleKeys, CircleSecret, draw_secret
+from hushcast_protocol.devices.circle_secrets import (
+    CircleKeys,
+    CircleSecret,
+    Expelled,
+    draw_secret,
+    take_secret,
+)
 from hushcast_protocol.devices.invitations import (
     Welcome,
     open_welcome,
@@ -208,3 +214,78 @@ async def test_devices_that_nothing_can_be_sealed_to_keep_nobody_from_a_removal(
         assert keys[0] == keys[1] != before
         assert b"short" not in some.circle(one).own.state.devices()
         assert some.are_equal(one, two)
+
+
+async def test_a_secret_that_a_misled_device_draws_for_a_removed_one_lets_that_say_nothing(
+    tmp_path: Path,
+) -> None:
+    """The device that was away has heard of no removal but one that the thief made up, and draws for all."""
+    async with person(tmp_path, 3) as some:
+        one, two, _ = some.devices
+        await trio.sleep(SOON)
+        thief = Thief(some)
+        said = some.circle(two)._change_alone()
+        again = seal_beat(thief.former.secret, some.circle(two).own.seed, said, thief.env.randomness)
+        await some.stop(two)
+        say = one.service.devices._topics.say
+
+        async def lost(topic: object, payload: bytes) -> None:
+            """Nothing of it arrives for a while."""
+
+        one.service.devices._topics.say = lost  # type: ignore[method-assign,assignment]
+        await one.service.devices.remove("device 3")
+        await two.start(some.nursery)
+        keys = thief.former
+        for number in range(2):  # so that what it draws stands above what the remover drew
+            gone = Seed(bytes([number]) * 32).public()
+            entry = write_entry(thief.own.seed, 900, DeviceValue("x", bytes(32), True), gone)
+            beat = Beat(thief.own.key, some.circle(one).today, bytes(512), (entry,))
+            payload = seal_beat(keys.secret, thief.own.seed, beat, thief.env.randomness)
+            await thief.topics.say(keys.secret.topic(), payload)
+            await trio.sleep(SOON)
+            change = some.circle(two).own.change
+            assert change is not None
+            keys = take_secret(change, thief.own.key, thief.own.agreement)
+        assert keys.secret == some.circle(two).own.keys.secret, "no attack"
+        one.service.devices._topics.say = say  # type: ignore[method-assign]
+        await thief.topics.say(thief.former.secret.topic(), again)  # so that both speak there once more
+        other = Seed(b"another device" + bytes(18))
+        entry = write_entry(other, 901, DeviceValue("y", bytes(range(32))))
+        beat = Beat(other.public(), some.circle(one).today, bytes(512), (entry,))
+        for _ in range(24):
+            await trio.sleep(EPOCH / 8)
+            payload = seal_beat(keys.secret, other, beat, thief.env.randomness)
+            with pytest.raises(PeerError):
+                await some.circle(one)._hear(keys.secret, payload)
+        assert other.public() not in some.circle(one).own.state.devices()
+        change = some.circle(one).own.change
+        assert change is not None
+        with pytest.raises(Expelled):
+            take_secret(change, thief.own.key, thief.own.agreement)
+        assert some.circle(one).own.keys == some.circle(two).own.keys
+
+
+async def test_what_one_that_was_away_is_told_by_a_removed_device_the_list_shows(tmp_path: Path) -> None:
+    """As documented: what that one is told it tells on, a made-up device as well, and nothing tells why."""
+    async with person(tmp_path, 3) as some:
+        one, two, _ = some.devices
+        await trio.sleep(SOON)
+        thief = Thief(some)
+        await some.stop(two)
+        say = one.service.devices._topics.say
+
+        async def lost(topic: object, payload: bytes) -> None:
+            """Nothing of it arrives for a while."""
+
+        one.service.devices._topics.say = lost  # type: ignore[method-assign,assignment]
+        await one.service.devices.remove("device 3")
+        await two.start(some.nursery)
+        entry = write_entry(MADE_UP, 900, DeviceValue("not yours", bytes(range(32))))
+        await thief.say(Beat(thief.own.key, some.circle(one).today, bytes(512), (entry,)))
+        await trio.sleep(EPOCH / 2)
+        one.service.devices._topics.say = say  # type: ignore[method-assign]
+        await trio.sleep(2 * SOON)
+        assert some.circle(one).own.keys == some.circle(two).own.keys
+        assert ("not yours", False) in {
+            (told["name"], told["removed"]) for told in one.service.devices.describe()
+        }

@@ -132,10 +132,12 @@ class DeviceCircle:
         await self.renew()
         await self._tell(self.own.former[-1][0], self._change_alone())
 
-    async def renew(self) -> None:
-        """Draw a new secret, which removed devices do not get, whoever removed them."""
+    async def renew(self, removed: frozenset[PublicKey] = frozenset()) -> None:
+        """Draw a new secret, which removed devices do not get, whoever removed them, nor any of these."""
         own = self.own
-        signed, keys = draw_secret(own.seed, own.keys, self._living(), self._removed(), self._env.randomness)
+        removed |= self._removed()
+        living = {key: value for key, value in own.state.living().items() if key not in removed}
+        signed, keys = draw_secret(own.seed, own.keys, living, removed, self._env.randomness)
         await self._change_to(keys, signed)
 
     async def beat(self) -> None:
@@ -252,12 +254,13 @@ class DeviceCircle:
         """Take a new secret, if it holds; `is_present` of one that was told under the secret of now.
 
         One of before removed devices know, too: they could lead a device there that has not heard of their
-        removal, which would lead the others after them.
+        removal, which would lead the others after them. What such a one drew for a removed device, too, is
+        followed by another before anything is heard under it.
         """
-        own = self.own
+        own, removed = self.own, self._removed()
         if own.change is not None and signed.body == own.change.body:
             return
-        check_maker(signed, self._removed(), None if is_present else own.change)
+        check_maker(signed, removed, None if is_present else own.change)
         try:
             keys = take_secret(signed, own.key, own.agreement)
         except Expelled:
@@ -266,6 +269,8 @@ class DeviceCircle:
             return
         if keys.rank > own.keys.rank:
             await self._change_to(keys, signed)
+            if is_stale(keys, removed):
+                await self.renew(removed)
 
     async def _change_to(self, keys: CircleKeys, signed: Signed) -> None:
         own = self.own
