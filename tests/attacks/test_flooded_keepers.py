@@ -7,6 +7,7 @@ that lead to the keeper. A stranger asks again and again for all that there is.
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -87,6 +88,32 @@ async def test_a_relay_that_floods_a_trunk_loses_its_own_and_nothing_else() -> N
         await keeper.restart()
         assert await ask(net, keeper, AskKept(day, TRUNK, None)) == shown
         assert all(has(keeper, one) for one in honest)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("little_room")
+async def test_a_relay_that_hands_in_what_others_did_takes_none_of_it_with_its_flood() -> None:
+    """Anybody may ask for what is kept: it asks, hands all of it in once more, and then floods the trunk."""
+    async with kept_network(clients=0) as net:
+        day = net.calendar.day(net.now)
+        keeper, hostile, others = apart(net, message(day))
+        honest = [message(day) for _ in range(20)]
+        trunks = (os.urandom(16) for _ in range(1000))
+        before = (one for one in (message(day, each) for each in trunks) if keeper in keepers_of(net, one))
+        for number, one in enumerate([*islice(before, 60), *honest]):
+            await drop(net, others[number % len(others)], one)
+        await all_kept(net, *honest)
+        link, flood = await link_of(net, hostile, keeper), 4 * ROOM // 2 // BODY
+        await link.send(*map(HandIn, honest))
+        for _ in range(flood):
+            await link.send(HandIn(message(day)))
+        await handed_in(link, len(honest) + flood)
+        assert keeper.count("messages_kept_gave_way") > flood / 2
+        assert [has(keeper, one) for one in honest] == [True] * len(honest)
+        await keeper.restart()
+        await (again := await link_of(net, hostile, keeper)).send(*(HandIn(message(day)) for _ in range(50)))
+        await handed_in(again, 50)
+        assert [has(keeper, one) for one in honest] == [True] * len(honest)
 
 
 @pytest.mark.slow

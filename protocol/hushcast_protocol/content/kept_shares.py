@@ -27,6 +27,9 @@ MAX_KEPT_IDS = (MAX_KEPT_OF_TRUNK // 2) // (_SMALLEST + KEPT_BESIDE) + (MAX_KEPT
 )
 """Of a trunk and day, 10,261: one answer of 350 kB holds the ids of all."""
 
+MAX_OTHERS = 7  # that are remembered of a message beside the one that has it, the first ones
+PASSED_ON = 32  # messages that one more may have go to others of theirs, some 1 ms
+
 TRUNK_DAY_SIZE = 24  # bytes
 
 Giver = bytes
@@ -52,6 +55,8 @@ class KeptEntry(NamedTuple):
     """Who handed it in."""
     epoch: int
     """In which it came."""
+    others: tuple[Giver, ...] = ()
+    """Who handed it in, too."""
 
 
 class _Half:
@@ -67,9 +72,10 @@ class _Half:
         self._full: dict[bytes, None] = {}
         self.size = 0
 
-    def handed_in(self, giver: Giver) -> int:
-        """Return the bytes that count for a giver."""
-        return self._of_giver.get(giver, 0)
+    def handed_in(self, giver: Giver, name: bytes) -> int:
+        """Return the bytes that count for a giver: of a trunk's day that is too full, those of that alone."""
+        counted = self._of_trunk[name] if name in self._full else self._of_giver
+        return counted.get(giver, 0)
 
     def add(self, name: bytes, message: bytes, size: int, giver: Giver) -> None:
         self._piles.setdefault(giver, {}).setdefault(name, {})[message] = size
@@ -96,8 +102,11 @@ class _Half:
         if self._trunks.get(name, 0) <= self._most_of_trunk:
             self._full.pop(name, None)
 
-    def over(self) -> tuple[bytes, bytes] | None:
-        """Return the trunk's day and id of the message that gives way next, `None` where there is room."""
+    def over(self, is_newest: bool = False) -> tuple[bytes, bytes] | None:
+        """Return the trunk's day and id of the message that gives way next, `None` where there is room.
+
+        It is the oldest of who handed in most, or the newest.
+        """
         if self._full:
             name = next(iter(self._full))
             givers = self._of_trunk[name]
@@ -107,7 +116,8 @@ class _Half:
             name = next(iter(self._piles[giver]))
         else:
             return None
-        return name, next(iter(self._piles[giver][name]))
+        pile = self._piles[giver][name]
+        return name, next(reversed(pile) if is_newest else iter(pile))
 
 
 def _count(sizes: dict[bytes, int], name: bytes, size: int) -> None:
@@ -156,24 +166,41 @@ class KeptShares:
 
     def add(self, name: bytes, message: bytes, entry: KeptEntry) -> list[tuple[bytes, bytes, KeptEntry]]:
         """Note a message that is not kept yet; return what gives way for it, perhaps itself: 17 at most."""
-        self._kept.setdefault(name, {})[message] = entry
-        half = self._half(entry)
-        half.add(name, message, entry.size + KEPT_BESIDE, entry.giver)
-        gone = []
-        while (found := half.over()) is not None:
-            gone.append((*found, self.remove(*found)))
+        half = self._put(name, message, entry)
+        gone, passed = [], 0
+        while (found := half.over(is_newest=passed == PASSED_ON)) is not None:
+            if passed < PASSED_ON and self._pass_on(*found):
+                passed += 1
+            else:
+                gone.append((*found, self.remove(*found)))
         return gone
 
     def hand_in_again(self, name: bytes, message: bytes, giver: Giver) -> KeptEntry | None:
         """Note that another one hands in what is kept; return what is known of it, if that is new."""
         entry = self._kept[name][message]
-        half, size = self._half(entry), entry.size + KEPT_BESIDE
-        if half.handed_in(giver) + size >= half.handed_in(entry.giver):
+        if giver in (entry.giver, *entry.others) or len(entry.others) >= MAX_OTHERS:
             return None
-        moved = entry._replace(giver=giver)
+        self._kept[name][message] = entry._replace(others=(*entry.others, giver))
+        self._pass_on(name, message)
+        return self._kept[name][message]
+
+    def _pass_on(self, name: bytes, message: bytes) -> bool:
+        """Have whoever of its givers has handed in least have a message; tell whether that is another one."""
+        entry = self._kept[name][message]
+        half, size = self._half(entry), entry.size + KEPT_BESIDE
+        heir = min(entry.others, key=lambda one: half.handed_in(one, name), default=entry.giver)
+        if half.handed_in(heir, name) + size >= half.handed_in(entry.giver, name):
+            return False
+        others = tuple(one for one in (entry.giver, *entry.others) if one != heir)
         self.remove(name, message)
-        self.add(name, message, moved)
-        return moved
+        self._put(name, message, entry._replace(giver=heir, others=others))
+        return True
+
+    def _put(self, name: bytes, message: bytes, entry: KeptEntry) -> _Half:
+        self._kept.setdefault(name, {})[message] = entry
+        half = self._half(entry)
+        half.add(name, message, entry.size + KEPT_BESIDE, entry.giver)
+        return half
 
     def remove(self, name: bytes, message: bytes) -> KeptEntry:
         """Note that a message is not kept any more; return what was known of it."""

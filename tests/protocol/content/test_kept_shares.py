@@ -90,7 +90,10 @@ def test_bounds_hold_and_who_has_handed_in_most_gives_way(moves: list[tuple[int,
                 continue
             entry = KeptEntry(size, name(giver), place % 3)
             held[trunk(of), name(place)] = entry
-            for gone_of, gone, was in shares.add(trunk(of), name(place), entry):
+            gone_now = shares.add(trunk(of), name(place), entry)
+            kept = {key: found for key in held if (found := shares.find(*key)) is not None}
+            is_passed_on = any(held[key].giver != found.giver for key, found in kept.items())
+            for gone_of, gone, was in gone_now:
                 half = {k: e for k, e in held.items() if (e.size <= 9) == (was.size <= 9)}
                 beside = {k: e for k, e in half.items() if k[0] == gone_of}
                 is_trunk = sum(e.size + 1 for e in beside.values()) > 80
@@ -99,8 +102,13 @@ def test_bounds_hold_and_who_has_handed_in_most_gives_way(moves: list[tuple[int,
                 for e in rivals.values():
                     totals[e.giver] = totals.get(e.giver, 0) + e.size + 1
                 assert is_trunk or sum(totals.values()) > 200
-                assert totals[was.giver] == max(totals.values())
-                assert held.pop((gone_of, gone)) == was
+                assert is_passed_on or totals[was.giver] == max(totals.values())
+                for other in () if is_passed_on else was.others:
+                    assert totals.get(other, 0) + was.size + 1 >= totals[was.giver], "the other has most, too"
+                assert is_passed_on or held[gone_of, gone] == was
+                del held[gone_of, gone]
+            assert held.keys() == kept.keys()
+            held = kept
             for number in range(4):
                 ids = {k[1]: e for k, e in held.items() if k[0] == trunk(number)}
                 assert shares.ids(trunk(number)) == tuple(sorted(ids))
@@ -167,6 +175,41 @@ def test_a_flood_through_one_origin_does_not_take_what_another_handed_in_too() -
         keeper.shares.hand_in_again(trunk(1), message, name(2000 + number))
     for _ in range(2 * MAX_KEPT_OF_TRUNK // SCALE // BODY):
         keeper.hand_in(trunk(1), victim)
+    assert keeper.stays() == 1.0
+
+
+@pytest.mark.parametrize("thieves", [1, 2, 4])
+@pytest.mark.parametrize("relays", [8, 20, 500])
+@pytest.mark.usefixtures("scaled")
+def test_who_hands_in_again_what_others_did_takes_nothing_with_its_flood(relays: int, thieves: int) -> None:
+    """Anybody may ask for what is kept. They have handed in nothing before, and then a trunk's room twice."""
+    keeper = Keeper()
+    for number in range(2, 12):
+        keeper.a_day(60, relays, BODY, trunk(number))
+    keeper.honest.clear()
+    keeper.a_day(60, relays, BODY, trunk(1))
+    for thief in range(thieves):
+        for honest in keeper.honest:
+            keeper.shares.hand_in_again(*honest, name(thief))
+    for place in range(2 * MAX_KEPT_OF_TRUNK // SCALE // BODY):
+        with one_step():
+            made_up = keeper.hand_in(trunk(1), place % thieves)
+        for thief in range(thieves):  # each what the others made up, too
+            if keeper.shares.find(trunk(1), made_up) is not None:
+                keeper.shares.hand_in_again(trunk(1), made_up, name(thief))
+    assert keeper.stays() == 1.0
+
+
+def test_one_that_took_over_thousands_passes_them_on_in_short_steps() -> None:
+    keeper, thief = Keeper(), 0
+    for number in range(2, 5):
+        keeper.a_day(3_000, 20, BODY, trunk(number))
+    keeper.a_day(3_000, 20, BODY, trunk(1))
+    for honest in keeper.honest:
+        keeper.shares.hand_in_again(*honest, name(thief))
+    for _ in range(2 * MAX_KEPT_OF_TRUNK // BODY):
+        with one_step():
+            keeper.hand_in(trunk(1), thief)
     assert keeper.stays() == 1.0
 
 

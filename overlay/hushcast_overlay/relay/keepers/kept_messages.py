@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Annotated
 
 import msgspec
 import trio
@@ -18,6 +19,7 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, encode
 from hushcast_protocol.content.kept_shares import (
     MAX_KEPT,
+    MAX_OTHERS,
     TRUNK_DAY_SIZE,
     KeptEntry,
     KeptShares,
@@ -49,7 +51,7 @@ TAKEN_AT_ONCE = 32  # messages that one step takes: 10 ms of a processor, the la
 _ENTRY = RecordKind(
     "kept",
     StateOwner.RELAY,
-    holds="what it keeps as a keeper: of each message its size, its epoch and which relay handed it in",
+    holds="what it keeps as a keeper: of each message its size, its epoch and which relays handed it in",
     lifetime=f"until its day is over for as long as the network's rule says, {MAX_DAYS_KEPT} days at most",
 )
 _BODY = RecordKind(
@@ -73,6 +75,7 @@ class _StoredEntry(msgspec.Struct, frozen=True, array_like=True):
     size: Counter
     giver: Bytes32
     epoch: Counter
+    others: Annotated[tuple[Bytes32, ...], msgspec.Meta(max_length=MAX_OTHERS)] = ()
 
 
 _decode_entry = record_reader(_StoredEntry, "kept")
@@ -109,7 +112,7 @@ class KeptMessages:
         if stored.size > MAX_BODY:
             raise DecodeError("what is kept is larger than any message")
         name, message = _parts(sized(key, TRUNK_DAY_SIZE + 32))
-        self._keep(name, message, KeptEntry(stored.size, stored.giver, stored.epoch))
+        self._keep(name, message, KeptEntry(stored.size, stored.giver, stored.epoch, stored.others))
 
     async def take(self, messages: list[Message], giver: RelayId) -> list[int]:
         """Keep what a relay hands in, durably on return; return the places of what is not kept here.
