@@ -24,6 +24,7 @@ from hushcast_protocol.content import kept_shares
 from hushcast_protocol.content.kept_shares import KEPT_BESIDE, MAX_KEPT_IDS
 from hushcast_protocol.content.messages import MAX_BODY, Message
 from hushcast_protocol.overlay.frames import Ack, Drop, Forward, Receipt
+from hushcast_protocol.overlay.hops import keeper_hop
 from hushcast_protocol.overlay.keeper_frames import MAX_SHOWN, AskKept, AskKeptMessages, HandIn, ShownKept
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
@@ -296,3 +297,26 @@ async def test_days_of_many_made_up_trunks_are_forgotten_in_short_steps() -> Non
         trio.lowlevel.remove_instrument(steps)
         steps.check()
         assert len(kept._shares) == 0
+
+
+@pytest.mark.slow
+async def test_a_keeper_that_takes_nothing_leaves_the_others_room_at_an_origin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A stranger drops there what that one is to keep, until it has all the room that it can have."""
+    monkeypatch.setattr(hand_ins, "MAX_FOR_KEEPERS", 16 * MAX_BODY)
+    async with kept_network(clients=0) as net:
+        day = net.calendar.day(net.now)
+        keeper, origin, _ = apart(net, message(day))
+        await keeper.stop()
+        for _ in range(24):
+            await drop(net, origin, message(day, size=MAX_BODY))
+        others = [message(day, os.urandom(16)) for _ in range(6)]
+        await drop(net, origin, *others)
+        for one in others:
+            there = [each for each in keepers_of(net, one, origin) if each is not keeper]
+            await until(lambda one=one, there=there: all(has(each, one) for each in there), 60)  # type: ignore[misc]
+        assert origin.count("messages_not_handed_in") == 0
+        assert origin.daemon.overlay.relay is not None
+        shares = origin.daemon.overlay.relay.peers._spool.shares
+        assert MAX_BODY < shares[keeper_hop(keeper.id)] <= 4 * MAX_BODY

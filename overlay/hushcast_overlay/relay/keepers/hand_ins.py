@@ -1,7 +1,8 @@
 """Hand-ins: what is dropped at this relay goes to the keepers of its trunk, whoever subscribes.
 
 It waits in the spool for each of them as for a next hop, until the keeper has it on disk or the day has
-lapsed. What waits for keepers takes a share of the spool: beyond it messages are routed, and not handed in.
+lapsed. What waits for keepers takes a share of the spool, and for one of them a part of that: beyond it
+messages are routed, and not handed in there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.storage.spool import MAX_SPOOL, Spool
 
 MAX_FOR_KEEPERS = MAX_SPOOL // 4  # bytes that wait for keepers, for each counted: what is routed goes first
+# Of what the others leave, for one keeper: whoever takes nothing has strangers fill his part, and no more.
+ONE_KEEPERS_PART = 0.25
 MAX_HANDED_IN = 16_384  # ids that are remembered: a publisher that got no receipt drops again; 2 MB
 
 
@@ -60,8 +63,9 @@ class HandIns:
         handed_in = to_hand_in(message)
         if self._relay in keepers:
             self._kept.keep_own(handed_in)
-        sends = [HopMessage(keeper_hop(one), handed_in) for one in keepers if one != self._relay]
-        if not self._has_room(len(message.body) * len(sends)):
+        others = [one for one in keepers if one != self._relay]
+        sends = self._sends(handed_in, others)
+        if others and not sends:
             self._counters.add("messages_not_handed_in")
             return
         self._handed_in[name] = None
@@ -75,10 +79,8 @@ class HandIns:
         Those of another shard, or of a day that is over, take it from nobody who is a stranger there.
         """
         near = self._lists.keepers(message.day, message.tokens[0])
-        sends = [
-            HopMessage(keeper_hop(one), message) for one in keepers if one != self._relay and one in near
-        ]
-        if sends and self._has_room(len(message.body) * len(sends)):
+        sends = self._sends(message, [one for one in keepers if one != self._relay and one in near])
+        if sends:
             self._send(sends)
 
     def _send(self, sends: list[HopMessage]) -> None:
@@ -86,7 +88,16 @@ class HandIns:
         self._counters.add("messages_handed_in", len(sends))
         self._next_hops.enqueue(self._spool.put(sends))
 
-    def _has_room(self, more: int) -> bool:
-        self._waited_for &= self._spool.shares.keys()
-        waiting = sum(self._spool.shares[hop] for hop in self._waited_for)
-        return waiting + more <= MAX_FOR_KEEPERS and not self._spool.is_full(more)
+    def _sends(self, message: Message, keepers: Iterable[RelayId]) -> list[HopMessage]:
+        """Return what goes to which of these keepers: to those for whom there is room."""
+        shares, size = self._spool.shares, len(message.body)
+        self._waited_for &= shares.keys()
+        waiting = sum(shares[hop] for hop in self._waited_for)
+        sends: list[HopMessage] = []
+        for hop in map(keeper_hop, keepers):
+            own = shares.get(hop, 0)
+            left = MAX_FOR_KEEPERS - (waiting - own)
+            if own + size <= left * ONE_KEEPERS_PART and not self._spool.is_full(size * (len(sends) + 1)):
+                sends.append(HopMessage(hop, message))
+                waiting += size
+        return sends
