@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pytest
 import trio
-from several_devices import BEGUN, EPOCH, FAMILY, SOON, Person, held, person, private
+from device_thief import MADE_UP, Thief, lose_all, lose_nothing
+from several_devices import BEGUN, EPOCH, FAMILY, SOON, held, person, private
 
-from hushcast_local.devices.circle_records import OwnCircle
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.content.topics import Interest
 from hushcast_protocol.devices.beats import Beat, seal_beat
 from hushcast_protocol.devices.circle_secrets import (
-    CircleKeys,
-    CircleSecret,
     Expelled,
     draw_secret,
     take_secret,
@@ -32,34 +30,6 @@ from hushcast_protocol.devices.invitations import (
 )
 from hushcast_protocol.devices.shared_entries import DeviceValue, ReadValue, write_entry
 from hushcast_protocol.devices.shared_state import MARKS_KEPT, MAX_READ
-
-MADE_UP = Seed(b"made-up device" + bytes(18))
-
-
-class Thief:
-    """Whoever has a device of a person's, with all that it knew before it was removed."""
-
-    def __init__(self, some: Person) -> None:
-        device = some.devices[-1]
-        self.own: OwnCircle = some.circle(device).own
-        self.former = self.own.keys
-        self.topics = device.service.devices._topics
-        self.env = device.env
-        self.drawn: list[CircleSecret] = []
-
-    async def lead(self, some: Person, maker: Seed, ahead: int) -> None:
-        """Tell of a secret that it drew itself, in the topic of before, as one that was kept from it."""
-        living = {key: value for key, value in self.own.state.living().items() if key != self.own.key}
-        before = CircleKeys(
-            self.former.secret, self.former.generation + ahead, bytes(16), self.former.without
-        )
-        signed, keys = draw_secret(maker, before, living, {self.own.key}, self.env.randomness)
-        self.drawn.append(keys.secret)
-        await self.say(Beat(self.own.key, some.circle(some.devices[0]).today, None, (), (signed,)))
-
-    async def say(self, beat: Beat) -> None:
-        payload = seal_beat(self.former.secret, self.own.seed, beat, self.env.randomness)
-        await self.topics.say(self.former.secret.topic(), payload)
 
 
 @pytest.mark.parametrize("maker", [None, MADE_UP], ids=["the removed device", "a made-up one"])
@@ -79,29 +49,29 @@ async def test_none_takes_a_secret_that_a_removed_device_drew(tmp_path: Path, ma
         assert some.are_equal(one, two)
 
 
-async def test_who_was_away_is_led_away_alone(tmp_path: Path) -> None:
-    """As documented it is, if the removed one is there first; those that know of the removal stay."""
+async def test_who_was_away_is_led_away_alone_and_comes_back_when_they_meet(tmp_path: Path) -> None:
+    """It is if the removed one is there first; who knows of the removal draws a secret above that one."""
     async with person(tmp_path, 3) as some:
         one, two, _ = some.devices
         await trio.sleep(SOON)
         thief = Thief(some)
+        again = thief.beat_of(some, two)
         await some.stop(two)
-        say = one.service.devices._topics.say
-
-        async def lost(topic: object, payload: bytes) -> None:
-            """Nothing of it arrives for a while."""
-
-        one.service.devices._topics.say = lost  # type: ignore[method-assign,assignment]
+        lose_all(some, 0)
         await one.service.devices.remove("device 3")
         kept = some.circle(one).own.keys
         await thief.lead(some, MADE_UP, 7)
         await two.start(some.nursery)
         await trio.sleep(SOON)
         assert some.circle(two).own.keys.secret in thief.drawn, "no attack"
-        one.service.devices._topics.say = say  # type: ignore[method-assign]
+        lose_nothing(some, 0)
         await trio.sleep(3 * SOON)
         assert some.circle(one).own.keys == kept
-        assert not some.circle(one).is_over
+        await thief.topics.say(thief.former.secret.topic(), again)  # so that both speak there once more
+        await trio.sleep(3 * SOON)
+        assert some.circle(one).own.keys == some.circle(two).own.keys
+        assert some.circle(one).own.keys.secret not in thief.drawn
+        assert some.are_equal(one, two)
 
 
 async def test_a_removed_device_expels_nobody(tmp_path: Path) -> None:
@@ -224,15 +194,9 @@ async def test_a_secret_that_a_misled_device_draws_for_a_removed_one_lets_that_s
         one, two, _ = some.devices
         await trio.sleep(SOON)
         thief = Thief(some)
-        said = some.circle(two)._change_alone()
-        again = seal_beat(thief.former.secret, some.circle(two).own.seed, said, thief.env.randomness)
+        again = thief.beat_of(some, two)
         await some.stop(two)
-        say = one.service.devices._topics.say
-
-        async def lost(topic: object, payload: bytes) -> None:
-            """Nothing of it arrives for a while."""
-
-        one.service.devices._topics.say = lost  # type: ignore[method-assign,assignment]
+        lose_all(some, 0)
         await one.service.devices.remove("device 3")
         await two.start(some.nursery)
         keys = thief.former
@@ -247,7 +211,7 @@ async def test_a_secret_that_a_misled_device_draws_for_a_removed_one_lets_that_s
             assert change is not None
             keys = take_secret(change, thief.own.key, thief.own.agreement)
         assert keys.secret == some.circle(two).own.keys.secret, "no attack"
-        one.service.devices._topics.say = say  # type: ignore[method-assign]
+        lose_nothing(some, 0)
         await thief.topics.say(thief.former.secret.topic(), again)  # so that both speak there once more
         other = Seed(b"another device" + bytes(18))
         entry = write_entry(other, 901, DeviceValue("y", bytes(range(32))))
@@ -272,18 +236,13 @@ async def test_what_one_that_was_away_is_told_by_a_removed_device_the_list_shows
         await trio.sleep(SOON)
         thief = Thief(some)
         await some.stop(two)
-        say = one.service.devices._topics.say
-
-        async def lost(topic: object, payload: bytes) -> None:
-            """Nothing of it arrives for a while."""
-
-        one.service.devices._topics.say = lost  # type: ignore[method-assign,assignment]
+        lose_all(some, 0)
         await one.service.devices.remove("device 3")
         await two.start(some.nursery)
         entry = write_entry(MADE_UP, 900, DeviceValue("not yours", bytes(range(32))))
         await thief.say(Beat(thief.own.key, some.circle(one).today, bytes(512), (entry,)))
         await trio.sleep(EPOCH / 2)
-        one.service.devices._topics.say = say  # type: ignore[method-assign]
+        lose_nothing(some, 0)
         await trio.sleep(2 * SOON)
         assert some.circle(one).own.keys == some.circle(two).own.keys
         assert ("not yours", False) in {

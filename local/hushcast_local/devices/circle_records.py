@@ -130,7 +130,7 @@ async def load_circle(store: Store, today: int) -> OwnCircle | None:
         entry = _decode_entry(value)
         if key != bytes([entry.kind]) + entry.name:
             raise DecodeError("an entry lies in another's place")
-        own.state.merge(entry, today)
+        own.state.restore(entry, today)
 
     await restore(store, _ENTRY, take_entry, at_once=64)
     await restore(store, _UNSAID, lambda key, value: own.unsaid.append(sized(key, LABEL)))

@@ -24,12 +24,15 @@ from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusa
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.devices.beats import Beat, fitting, open_beat, seal_beat
 from hushcast_protocol.devices.circle_secrets import (
+    MAX_SEALED_TO,
     CircleKeys,
     CircleSecret,
     Expelled,
-    check_maker,
+    check_secret,
     draw_secret,
+    is_sealed_to_any,
     is_stale,
+    rank_of,
     take_secret,
 )
 from hushcast_protocol.devices.shared_entries import (
@@ -132,12 +135,25 @@ class DeviceCircle:
         await self.renew()
         await self._tell(self.own.former[-1][0], self._change_alone())
 
-    async def renew(self, removed: frozenset[PublicKey] = frozenset()) -> None:
-        """Draw a new secret, which removed devices do not get, whoever removed them, nor any of these."""
-        own = self.own
+    async def renew(
+        self,
+        removed: frozenset[PublicKey] = frozenset(),
+        above: int = 0,
+        among: frozenset[PublicKey] | None = None,
+    ) -> None:
+        """Draw a new secret, which removed devices do not get, whoever removed them, nor any of these.
+
+        It stands above a generation, and is for some devices alone where these are given.
+        """
+        own, known = self.own, self.own.state.removed()
         removed |= self._removed()
         living = {key: value for key, value in own.state.living().items() if key not in removed}
-        signed, keys = draw_secret(own.seed, own.keys, living, removed, self._env.randomness)
+        if among is not None:
+            living = {key: value for key, value in living.items() if key == own.key or key in among}
+        # What was made up gives way: who is in a secret's way may name as many as there is room for.
+        without = frozenset([*sorted(known), *sorted(removed - known)][:MAX_SEALED_TO])
+        before = own.keys._replace(generation=max(own.keys.generation, above))
+        signed, keys = draw_secret(own.seed, before, living, without, self._env.randomness)
         await self._change_to(keys, signed)
 
     async def beat(self) -> None:
@@ -253,14 +269,17 @@ class DeviceCircle:
     async def _take(self, signed: Signed, is_present: bool) -> None:
         """Take a new secret, if it holds; `is_present` of one that was told under the secret of now.
 
-        One of before removed devices know, too: they could lead a device there that has not heard of their
-        removal, which would lead the others after them. What such a one drew for a removed device, too, is
-        followed by another before anything is heard under it.
+        What somebody drew for a removed device, too, who had not heard, is followed by another before
+        anything is heard under it.
         """
         own, removed = self.own, self._removed()
         if own.change is not None and signed.body == own.change.body:
             return
-        check_maker(signed, removed, None if is_present else own.change)
+        among = check_secret(signed, own.key, own.keys, removed, None if is_present else own.change)
+        if among is not None:
+            if rank_of(signed) > own.keys.rank:
+                await self.renew(above=rank_of(signed)[0], among=among)
+            return
         try:
             keys = take_secret(signed, own.key, own.agreement)
         except Expelled:
@@ -269,7 +288,7 @@ class DeviceCircle:
             return
         if keys.rank > own.keys.rank:
             await self._change_to(keys, signed)
-            if is_stale(keys, removed):
+            if is_sealed_to_any(signed, removed):
                 await self.renew(removed)
 
     async def _change_to(self, keys: CircleKeys, signed: Signed) -> None:

@@ -8,7 +8,7 @@ was sealed to a device which somebody else removed, the next one is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from contextlib import suppress
 from typing import Annotated, NamedTuple
 
@@ -18,12 +18,13 @@ from hushcast_protocol.base.crypto.hashes import LABEL, Domain, digest
 from hushcast_protocol.base.crypto.sealed_box import SEALED_BOX, open_box, seal_box
 from hushcast_protocol.base.crypto.secrets import AgreementKey, Randomness, Secret, Seed, TopicSecret
 from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, check, sign
-from hushcast_protocol.base.errors import AuthenticationError
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError
 from hushcast_protocol.base.wire import Bytes16, Counter, PublicKey, Wire, decoder
 from hushcast_protocol.content.topics import Topic
 from hushcast_protocol.devices.shared_entries import DeviceValue
 
 MAX_SEALED_TO = 64  # devices in a new secret, and removed ones: twice as many as a circle has
+MAX_AHEAD = 64  # generations that a new secret may be ahead: from the highest nobody could go on
 MAX_NEW_SECRET = 16 * 1024  # bytes; 64 boxes and 64 keys take 10 KB
 
 HIDDEN_NAMES = "\0"
@@ -123,22 +124,42 @@ def draw_secret(
     return signed, CircleKeys(secret, said.generation, _mark(signed), frozenset(removed))
 
 
-def check_maker(signed: Signed, removed: Collection[PublicKey], last: Signed | None) -> None:
-    """Raise `AuthenticationError` for a new secret that a removed device drew, and `DecodeError`.
+def check_secret(
+    signed: Signed, own: PublicKey, keys: CircleKeys, removed: Collection[PublicKey], last: Signed | None
+) -> frozenset[PublicKey] | None:
+    """Return `None` where a new secret may be taken; else those for whom one is to be drawn above it.
 
-    `last` is what told of the present secret, where the new one was told under one of before: then who drew
-    it, and all whom it is sealed to, have to be devices that the present one speaks of. Removed ones can
-    invent others there, and have honest ones tell of these.
+    `last` is what told of the present secret, where the new one was told under one of before. Removed devices
+    know that, too: they can invent others there, and mislead one that has not heard of their removal. So who
+    drew it, and all whom it is sealed to, have to be devices that the present one speaks of. An honest one
+    may know others; who both know then go on together.
+
+    Raises `AuthenticationError` where it is not to be followed in any way, and `DecodeError`.
     """
     said = _decode(signed.body)
-    if said.maker in removed:
-        raise AuthenticationError("a removed device drew a new secret")
+    if said.generation > keys.generation + MAX_AHEAD:
+        raise DecodeError("a new secret stands where nobody could draw another one")
     if last is None:
-        return
+        if said.maker in removed:
+            raise AuthenticationError("a removed device drew a new secret")
+        return None
     known = _decode(last.body)
-    sealed_to = {key for key, _ in known.boxes}
-    if said.maker not in sealed_to or not {key for key, _ in said.boxes} <= {*sealed_to, *known.without}:
-        raise AuthenticationError("a new secret is of devices that the present one does not know")
+    if own in said.without and not set(known.without) <= set(said.without):
+        raise AuthenticationError("who removes this device has not heard of the present secret")
+    sealed_to, boxes = {key for key, _ in known.boxes}, {key for key, _ in said.boxes}
+    if said.maker in sealed_to.difference(removed) and boxes <= {*sealed_to, *known.without}:
+        return None
+    return frozenset(boxes & sealed_to).difference(removed)
+
+
+def rank_of(signed: Signed) -> tuple[int, bytes]:
+    """Return where a new secret stands among those of the circle; raise `DecodeError`."""
+    return _decode(signed.body).generation, _mark(signed)
+
+
+def is_sealed_to_any(signed: Signed, devices: Container[PublicKey]) -> bool:
+    """Tell whether a new secret is for any of some devices; raise `DecodeError`."""
+    return any(key in devices for key, _ in _decode(signed.body).boxes)
 
 
 def take_secret(signed: Signed, own: PublicKey, agreement: AgreementKey) -> CircleKeys:

@@ -90,8 +90,10 @@ class SharedState:
         if not self._has_room(entry, _BOUNDS):
             raise Refusal("the devices share too much already: begin a new circle (docs/devices.md)")
         held = self._held[entry.kind].get(entry.name)
+        if held is not None and held.entry.counter > self.counter:
+            entry = write_entry(seed, held.entry.counter + 1, value, about)
         if held is None or held.rank < entry.rank():
-            self._take(entry)
+            self._take(entry, self.counter + 1)
         return entry
 
     def merge(self, entry: SharedEntry, today: int) -> bool:
@@ -100,14 +102,17 @@ class SharedState:
         Raises `AuthenticationError` or `DecodeError`, and has changed nothing, where it does not hold. One
         for which there is no room, or that is too old or of days to come, is passed over.
         """
+        return not _is_ahead(entry, today) and self.restore(entry, today)
+
+    def restore(self, entry: SharedEntry, today: int) -> bool:
+        """Take one that lay on this device's own disk: as `merge`, but that it is not of days to come."""
         held = self._held[entry.kind].get(entry.name)
         if held is not None and held.rank >= entry.rank():
             return False
-        value = entry.read()
-        if not self._has_room(entry, _ALL_BOUNDS) or _is_old(value, today) or _is_ahead(entry, value, today):
+        if not self._has_room(entry, _ALL_BOUNDS) or _is_old(entry.read(), today):
             return False
         entry.check()
-        self._take(entry)
+        self._take(entry, today * COUNTED_A_DAY)
         return entry.name in self._held[entry.kind]
 
     def lapse(self, today: int) -> list[SharedEntry]:
@@ -180,12 +185,16 @@ class SharedState:
         held, most = self._held[entry.kind], bounds.get(entry.kind)
         return most is None or entry.name in held or len(held) < most
 
-    def _take(self, entry: SharedEntry) -> None:
+    def _take(self, entry: SharedEntry, most: int) -> None:
+        """Hold an entry; what is written next stands behind it if its counter is `most` or less.
+
+        Else it is so in its own place alone: who writes as high as is taken keeps nobody from other places.
+        """
         places = self._held[entry.kind]
         if (before := places.get(entry.name)) is not None:
             self._drop(before)
         places[entry.name] = _Held(entry, entry.rank(), entry.read(), _part(entry.place))
-        self.counter = max(self.counter, entry.counter)
+        self.counter = max(self.counter, min(entry.counter, most))
         if entry.kind is EntryKind.READ:
             for mark in places[entry.name].value.marks:
                 self._marks[mark] = self._marks.get(mark, 0) + 1
@@ -206,13 +215,16 @@ def _is_old(value: EntryValue, today: int) -> bool:
     return isinstance(value, ReadValue) and value.day < today - MARKS_KEPT
 
 
-def _is_ahead(entry: SharedEntry, value: EntryValue, today: int) -> bool:
+def _is_ahead(entry: SharedEntry, today: int) -> bool:
     """Tell whether an entry is of days to come: behind the highest counter nobody could write any more.
 
-    Marks of such a day would never lapse, and be kept in place of all others.
+    Marks of such a day would never lapse, and be kept in place of all others. A removal is final, whatever
+    its counter.
     """
-    tomorrow = today + 1  # clocks differ
-    return entry.counter > tomorrow * COUNTED_A_DAY or (isinstance(value, ReadValue) and value.day > tomorrow)
+    tomorrow, value = today + 1, entry.read()  # clocks differ
+    is_final = isinstance(value, DeviceValue) and value.is_removed
+    is_marked_ahead = isinstance(value, ReadValue) and value.day > tomorrow
+    return is_marked_ahead or (entry.counter > tomorrow * COUNTED_A_DAY and not is_final)
 
 
 def _part(place: Place) -> int:

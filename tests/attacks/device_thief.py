@@ -1,0 +1,57 @@
+"""Whoever has a device of a person's that was removed from its circle, and what it knew."""
+
+from __future__ import annotations
+
+from fake_daemon import FakeDaemon
+from several_devices import Person
+
+from hushcast_local.devices.circle_records import OwnCircle
+from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_protocol.devices.beats import Beat, seal_beat
+from hushcast_protocol.devices.circle_secrets import CircleKeys, CircleSecret, draw_secret
+
+MADE_UP = Seed(b"made-up device" + bytes(18))
+
+
+class Thief:
+    """Whoever has a device of a person's, with all that it knew before it was removed."""
+
+    def __init__(self, some: Person) -> None:
+        device = some.devices[-1]
+        self.own: OwnCircle = some.circle(device).own
+        self.former = self.own.keys
+        self.topics = device.service.devices._topics
+        self.env = device.env
+        self.drawn: list[CircleSecret] = []
+
+    async def lead(self, some: Person, maker: Seed, ahead: int) -> None:
+        """Tell of a secret that it drew itself, in the topic of before, as one that was kept from it."""
+        living = {key: value for key, value in self.own.state.living().items() if key != self.own.key}
+        before = CircleKeys(
+            self.former.secret, self.former.generation + ahead, bytes(16), self.former.without
+        )
+        signed, keys = draw_secret(maker, before, living, {self.own.key}, self.env.randomness)
+        self.drawn.append(keys.secret)
+        await self.say(Beat(self.own.key, some.circle(some.devices[0]).today, None, (), (signed,)))
+
+    def beat_of(self, some: Person, device: FakeDaemon) -> bytes:
+        """Return what a device said once under the former secret, to be said again."""
+        said = some.circle(device)._change_alone()
+        return seal_beat(self.former.secret, some.circle(device).own.seed, said, self.env.randomness)
+
+    async def say(self, beat: Beat) -> None:
+        payload = seal_beat(self.former.secret, self.own.seed, beat, self.env.randomness)
+        await self.topics.say(self.former.secret.topic(), payload)
+
+
+def lose_all(some: Person, number: int) -> None:
+    """Have nothing arrive of what a device says from now on, until `lose_nothing`."""
+
+    async def lost(topic: object, payload: bytes) -> None:
+        pass
+
+    some.devices[number].service.devices._topics.say = lost  # type: ignore[method-assign,assignment]
+
+
+def lose_nothing(some: Person, number: int) -> None:
+    del some.devices[number].service.devices._topics.say
