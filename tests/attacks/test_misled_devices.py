@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 import trio
-from device_thief import Thief, lose_all, lose_nothing
+from device_thief import MADE_UP, Thief, lose_all, lose_nothing
 from several_devices import BEGUN, EPOCH, FAMILY, SOON, Person, held, person, private
 
 from hushcast_protocol.base.crypto.sealed_box import seal_box
 from hushcast_protocol.base.crypto.signatures import SignaturePurpose, sign
+from hushcast_protocol.base.errors import AuthenticationError
 from hushcast_protocol.content.topics import Interest, write_link
 from hushcast_protocol.devices.beats import Beat, seal_beat
-from hushcast_protocol.devices.circle_secrets import CircleSecret, NewSecret
+from hushcast_protocol.devices.circle_secrets import CircleSecret, NewSecret, take_secret
 from hushcast_protocol.devices.shared_entries import DeviceValue, write_entry
 from hushcast_protocol.devices.shared_state import COUNTED_A_DAY
 
@@ -58,8 +59,30 @@ async def test_no_secret_of_a_member_makes_its_removal_impossible(
         assert some.circle(one).own.keys.secret != secret
 
 
-async def test_one_that_was_misled_erases_no_circle(tmp_path: Path) -> None:
-    """It is told, by the removed one, that the remover was removed, and draws a secret without that."""
+async def test_no_member_takes_what_is_sealed_to_another(tmp_path: Path) -> None:
+    """It says of another device that its key is one of the thief's own; then it is removed."""
+    async with person(tmp_path, 3) as some:
+        one, two, _ = some.devices
+        await trio.sleep(SOON)
+        thief, victim = Thief(some), some.circle(two).own.key
+        title = thief.own.state.devices()[victim].title
+        thief.own.state.write(thief.own.seed, DeviceValue(title, thief.own.agreement.public()), victim)
+        await trio.sleep(2 * SOON)
+        await one.service.devices.remove("device 3")
+        await trio.sleep(2 * SOON)
+        assert some.circle(one).own.keys == some.circle(two).own.keys
+        change = some.circle(one).own.change
+        assert change is not None
+        with pytest.raises(AuthenticationError):
+            take_secret(change, victim, thief.own.agreement)
+
+
+@pytest.mark.parametrize("hides", [False, True])
+async def test_one_that_was_misled_erases_no_circle(tmp_path: Path, hides: bool) -> None:
+    """It is told, by the removed one, that the remover was removed, and draws a secret without that.
+
+    The removed one may say so of itself, too, as if that one had heard.
+    """
     async with person(tmp_path, 3) as some:
         one, two, _ = some.devices
         await trio.sleep(SOON)
@@ -69,14 +92,52 @@ async def test_one_that_was_misled_erases_no_circle(tmp_path: Path) -> None:
         lose_all(some, 0)
         await one.service.devices.remove("device 3")
         await two.start(some.nursery)
-        entry = write_entry(thief.own.seed, 900, DeviceValue("x", bytes(32), True), own)
-        await thief.say(Beat(thief.own.key, today, bytes(512), (entry,)))
+        gone = (own, thief.own.key) if hides else (own,)
+        entries = [write_entry(thief.own.seed, 900, DeviceValue("x", bytes(32), True), key) for key in gone]
+        entries.append(write_entry(MADE_UP, 901, DeviceValue("y", bytes(32))))
+        await thief.say(Beat(thief.own.key, today, bytes(512), tuple(entries)))
         await trio.sleep(2 * EPOCH)
         lose_nothing(some, 0)
         assert own in some.circle(two).own.keys.without, "no attack"
-        await thief.say(Beat(thief.own.key, today, None))  # so that the misled one answers there
+        beat = Beat(MADE_UP.public(), today, None)  # so that the misled one answers there
+        payload = seal_beat(thief.former.secret, MADE_UP, beat, thief.env.randomness)
+        await thief.topics.say(thief.former.secret.topic(), payload)
         await trio.sleep(2 * SOON)
         assert not some.circle(one).is_over
+
+
+async def test_one_that_was_led_away_parts_no_others(tmp_path: Path) -> None:
+    """It is led to a secret that is for it alone; what the others make of that they make alike."""
+    async with person(tmp_path, 4) as some:
+        one, two, three, _ = some.devices
+        await trio.sleep(2 * SOON)
+        thief = Thief(some)
+        again = thief.beat_of(some, two)
+        await some.stop(two)
+        for number in (0, 2):
+            lose_all(some, number)
+        await one.service.devices.remove("device 4")
+        lose_nothing(some, 0)
+        await one.service.devices.circle._tell(thief.former.secret, some.circle(one)._change_alone())
+        await trio.sleep(2 * SOON)
+        assert some.circle(one).own.keys == some.circle(three).own.keys
+        lose_all(some, 0)
+        some.network.lose_what_waits()
+        await two.start(some.nursery)
+        secret, draw = CircleSecret.draw(thief.env.randomness), thief.env.randomness
+        key = some.circle(two).own.key
+        box = seal_box(thief.own.state.devices()[key].agreement, secret.reveal(), draw)
+        said = NewSecret(thief.former.generation + 7, MADE_UP.public(), (), ((key, box),))
+        signed = sign(MADE_UP, SignaturePurpose.NEW_SECRET, said)
+        await thief.say(Beat(thief.own.key, some.circle(one).today, None, (), (signed,)))
+        await trio.sleep(EPOCH)
+        assert some.circle(two).own.keys.secret == secret, "no attack"
+        for number in (0, 2):
+            lose_nothing(some, number)
+        await thief.topics.say(thief.former.secret.topic(), again)
+        await thief.say(Beat(thief.own.key, some.circle(one).today, None))
+        await trio.sleep(6 * SOON)
+        assert some.circle(one).own.keys == some.circle(three).own.keys
 
 
 @pytest.mark.parametrize("wait", range(4))

@@ -32,6 +32,7 @@ from hushcast_protocol.devices.circle_secrets import (
     draw_secret,
     is_sealed_to_any,
     is_stale,
+    kept_from,
     rank_of,
     take_secret,
 )
@@ -137,16 +138,16 @@ class DeviceCircle:
 
     async def renew(
         self,
-        removed: frozenset[PublicKey] = frozenset(),
         above: int = 0,
         among: frozenset[PublicKey] | None = None,
+        gone: frozenset[PublicKey] = frozenset(),
     ) -> None:
-        """Draw a new secret, which removed devices do not get, whoever removed them, nor any of these.
+        """Draw a new secret, which neither removed devices get, whoever removed them, nor those `gone`.
 
         It stands above a generation, and is for some devices alone where these are given.
         """
         own, known = self.own, self.own.state.removed()
-        removed |= self._removed()
+        removed = self._removed() | gone
         living = {key: value for key, value in own.state.living().items() if key not in removed}
         if among is not None:
             living = {key: value for key, value in living.items() if key == own.key or key in among}
@@ -230,9 +231,12 @@ class DeviceCircle:
         beat = open_beat(secret, payload)
         if beat.device == own.key:
             return
+        is_present = secret == own.keys.secret
         if beat.device in self._removed():
+            if not is_present:
+                self._to_answer.add(secret)  # it may not have heard that it was removed
             raise AuthenticationError("a removed device speaks")
-        if is_present := secret == own.keys.secret:
+        if is_present:
             await self._merge(beat.entries)  # a new device tells of itself
         if beat.device not in self._living():
             raise AuthenticationError("a device speaks that nobody has told of")
@@ -269,16 +273,15 @@ class DeviceCircle:
     async def _take(self, signed: Signed, is_present: bool) -> None:
         """Take a new secret, if it holds; `is_present` of one that was told under the secret of now.
 
-        What somebody drew for a removed device, too, who had not heard, is followed by another before
-        anything is heard under it.
+        Above what somebody drew for a removed device, too, who had not heard, another one is drawn.
         """
         own, removed = self.own, self._removed()
         if own.change is not None and signed.body == own.change.body:
             return
         among = check_secret(signed, own.key, own.keys, removed, None if is_present else own.change)
-        if among is not None:
+        if among is not None or is_sealed_to_any(signed, removed):
             if rank_of(signed) > own.keys.rank:
-                await self.renew(above=rank_of(signed)[0], among=among)
+                await self.renew(rank_of(signed)[0], among, kept_from(signed))
             return
         try:
             keys = take_secret(signed, own.key, own.agreement)
@@ -288,13 +291,12 @@ class DeviceCircle:
             return
         if keys.rank > own.keys.rank:
             await self._change_to(keys, signed)
-            if is_sealed_to_any(signed, removed):
-                await self.renew(removed)
 
     async def _change_to(self, keys: CircleKeys, signed: Signed) -> None:
         own = self.own
         until = self._env.now() + FORMER_KEPT * self._calendar.epoch_seconds
         own.former.append((own.keys.secret, until))
+        self._to_answer.add(own.keys.secret)  # who has not heard, a removed device as well, hears it there
         own.keys, own.change = keys, signed
         self._are_here = {own.key}
         over = own.former[:-MAX_FORMER]

@@ -130,9 +130,9 @@ def check_secret(
     """Return `None` where a new secret may be taken; else those for whom one is to be drawn above it.
 
     `last` is what told of the present secret, where the new one was told under one of before. Removed devices
-    know that, too: they can invent others there, and mislead one that has not heard of their removal. So who
-    drew it, and all whom it is sealed to, have to be devices that the present one speaks of. An honest one
-    may know others; who both know then go on together.
+    know that, too: they can invent others there, and mislead one that has not heard of their removal. So it
+    removes nobody who hears it there, and who drew it, and all whom it is sealed to, have to be devices that
+    the present one speaks of. An honest one may know others; who both know then go on together.
 
     Raises `AuthenticationError` where it is not to be followed in any way, and `DecodeError`.
     """
@@ -144,17 +144,22 @@ def check_secret(
             raise AuthenticationError("a removed device drew a new secret")
         return None
     known = _decode(last.body)
-    if own in said.without and not set(known.without) <= set(said.without):
-        raise AuthenticationError("who removes this device has not heard of the present secret")
     sealed_to, boxes = {key for key, _ in known.boxes}, {key for key, _ in said.boxes}
-    if said.maker in sealed_to.difference(removed) and boxes <= {*sealed_to, *known.without}:
+    if own in said.without or said.maker not in sealed_to.difference(removed):
+        raise AuthenticationError("a new secret is of devices that the present one does not know")
+    if boxes <= {*sealed_to, *known.without}:
         return None
-    return frozenset(boxes & sealed_to).difference(removed)
+    return frozenset(sealed_to & {*boxes, *said.without}).difference(removed)
 
 
 def rank_of(signed: Signed) -> tuple[int, bytes]:
     """Return where a new secret stands among those of the circle; raise `DecodeError`."""
     return _decode(signed.body).generation, _mark(signed)
+
+
+def kept_from(signed: Signed) -> frozenset[PublicKey]:
+    """Return the removed devices that a new secret is kept from; raise `DecodeError`."""
+    return frozenset(_decode(signed.body).without)
 
 
 def is_sealed_to_any(signed: Signed, devices: Container[PublicKey]) -> bool:

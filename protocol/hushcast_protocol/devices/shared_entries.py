@@ -141,8 +141,11 @@ class SharedEntry(Wire, frozen=True):
         value = self.read()
         if self.name != place_of(value, self.device, self.counter, self.name)[1]:
             raise DecodeError("an entry lies in another's place")
-        if self.kind is EntryKind.DEVICE and len(self.name) != _KEY:
-            raise DecodeError("an entry is about no device")
+        if isinstance(value, DeviceValue):
+            if len(self.name) != _KEY:
+                raise DecodeError("an entry is about no device")
+            if self.device != self.name and not value.is_removed:
+                raise DecodeError("a device tells by itself what is sealed to it")
         check(self.device, SignaturePurpose.DEVICE_ENTRY, self._signed(), self.signature)
 
 

@@ -52,12 +52,13 @@ def holds(state: SharedState) -> dict[tuple[int, bytes], bytes]:
     return {(int(entry.kind), entry.name): entry.value for entry in state}
 
 
-def something(draw: random.Random) -> tuple[EntryValue, bytes]:
-    """Draw what a device says, and which device it is about."""
+def something(draw: random.Random, own: bytes) -> tuple[EntryValue, bytes]:
+    """Draw what a device says, and which device it is about: of others that they were removed alone."""
     kind = draw.randrange(4)
     if kind == 0:
-        about = draw.choice(SEEDS).public()
-        return DeviceValue(f"device {draw.randrange(3)}", about, draw.random() < 0.2), about
+        about = own if draw.random() < 0.8 else draw.choice(SEEDS).public()
+        is_removed = about != own or draw.random() < 0.1
+        return DeviceValue(f"device {draw.randrange(3)}", about, is_removed), about
     if kind == 1:
         link, ended = f"hushcast:{draw.randrange(4)}", draw.random() < 0.4
         value = SubscriptionValue(link, "", draw.randbytes(16))
@@ -94,7 +95,7 @@ def test_random_histories_of_three_devices_come_to_what_a_plain_model_says() -> 
         model, states = PlainModel(), [SharedState() for _ in SEEDS]
         for _ in range(draw.randrange(1, 12)):
             at = draw.randrange(3)
-            value, about = something(draw)
+            value, about = something(draw, SEEDS[at].public())
             entry = states[at].write(SEEDS[at], value, about)
             model.said.append(entry)
             if draw.random() < 0.4:
