@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from houses import LINK, acknowledged, houses, listening, quick, until
 
+from hushcast_gateway.network import numbered_topics
 from hushcast_gateway.network.numbered_topics import NumberedTopics
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import parse_topic
@@ -55,6 +56,19 @@ async def test_no_place_that_another_makes_up_stops_a_house(published: int, rest
         following = house.next("lamps/1")
         sent = placed(enclose(OpenedEnvelope(b"on", "1")), following)
         assert disclose(sent).place == following
+        house.took("lamps/1", True)
+
+
+@pytest.mark.parametrize(("epoch", "number"), [(2**32 - 1, 2**64 - 1), (2**32 - 1, 1), (5, 2**64 - 1)])
+async def test_what_an_earlier_version_noted_of_such_a_place_stops_no_house(epoch: int, number: int) -> None:
+    env, store = simulated_environment("house", 1_790_000_000.0), MemoryStore()
+    noted = epoch.to_bytes(4, "big") + number.to_bytes(8, "big")
+    await store.write(Change(numbered_topics._OWN, b"lamps/1", noted))
+    house = NumberedTopics(1.0, env)
+    await house.load(store, Ledger())
+    for _ in range(3):
+        following = house.next("lamps/1")
+        assert disclose(placed(enclose(OpenedEnvelope(b"on", "1")), following)).place == following
         house.took("lamps/1", True)
 
 

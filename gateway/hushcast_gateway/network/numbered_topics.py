@@ -16,6 +16,8 @@ from hushcast_protocol.mqtt.kept.ledger import Ledger
 from hushcast_protocol.mqtt.own_places import (
     EPOCH_UNIT,
     EPOCHS_A_RUN,
+    LAST_EPOCH,
+    LAST_NUMBER,
     MAX_NUMBERED,
     OwnPlaces,
     SourceSecret,
@@ -83,7 +85,10 @@ class NumberedTopics:
                 return
             if not is_name(topic := key.decode()):
                 raise DecodeError("a topic that nobody published to")
-            found[topic] = Mark(*_MARK.unpack(value))
+            mark = Mark(*_MARK.unpack(value))
+            if mark.epoch >= LAST_EPOCH or mark.number >= LAST_NUMBER:
+                raise DecodeError("a place that no gateway has had: nothing could be behind it")
+            found[topic] = mark
 
         await restore(store, _OWN, take_own)
         await restore(store, _MARKS, self._take_mark)

@@ -20,6 +20,7 @@ from hushcast_protocol.mqtt.envelope import SOURCE, Place
 MAX_NUMBERED = 10_000  # topics with numbers, 3 MB; what is more travels without a place
 EPOCH_UNIT = 600  # seconds
 EPOCHS_A_RUN = 16  # by which runs are apart at least: epochs of a topic that grew within a run
+LAST_EPOCH, LAST_NUMBER = 2**31, 2**63  # that nobody comes to, and half of what is on the wire
 MAX_UNNOTED = 1_000  # messages of a topic that a killed run may have given without a note
 ALONE = 60.0  # seconds after which nothing of a topic is under way any more, as a rule
 
