@@ -113,7 +113,8 @@ class _Half:
             giver = max(givers, key=givers.__getitem__)
         elif self.size > self._most:
             giver = max(self._of_giver, key=self._of_giver.__getitem__)
-            name = next(iter(self._piles[giver]))
+            piles = self._piles[giver]
+            name = next(reversed(piles) if is_newest else iter(piles))
         else:
             return None
         pile = self._piles[giver][name]
@@ -134,6 +135,7 @@ class KeptShares:
         of_trunk = MAX_KEPT_OF_TRUNK if most is None else most // 8
         most = MAX_KEPT if most is None else most
         self._kept: dict[bytes, dict[bytes, KeptEntry]] = {}  # by trunk and day, by id
+        self._givers: dict[Giver, Giver] = {}  # each once: there are thousands of entries of each
         self._small = _Half(most // 2, of_trunk // 2)
         self._large = _Half(most // 2, of_trunk // 2)
 
@@ -166,6 +168,7 @@ class KeptShares:
 
     def add(self, name: bytes, message: bytes, entry: KeptEntry) -> list[tuple[bytes, bytes, KeptEntry]]:
         """Note a message that is not kept yet; return what gives way for it, perhaps itself: 17 at most."""
+        entry = entry._replace(giver=self._known(entry.giver), others=tuple(map(self._known, entry.others)))
         half = self._put(name, message, entry)
         gone, passed = [], 0
         while (found := half.over(is_newest=passed == PASSED_ON)) is not None:
@@ -180,7 +183,7 @@ class KeptShares:
         entry = self._kept[name][message]
         if giver in (entry.giver, *entry.others) or len(entry.others) >= MAX_OTHERS:
             return None
-        self._kept[name][message] = entry._replace(others=(*entry.others, giver))
+        self._kept[name][message] = entry._replace(others=(*entry.others, self._known(giver)))
         self._pass_on(name, message)
         return self._kept[name][message]
 
@@ -195,6 +198,9 @@ class KeptShares:
         self.remove(name, message)
         self._put(name, message, entry._replace(giver=heir, others=others))
         return True
+
+    def _known(self, giver: Giver) -> Giver:
+        return self._givers.setdefault(giver, giver)
 
     def _put(self, name: bytes, message: bytes, entry: KeptEntry) -> _Half:
         self._kept.setdefault(name, {})[message] = entry
