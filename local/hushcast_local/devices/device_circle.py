@@ -147,7 +147,7 @@ class DeviceCircle:
         It stands above a generation, and is for some devices alone where these are given.
         """
         own, known = self.own, self.own.state.removed()
-        removed = self._removed() | gone
+        removed = (self._removed() | gone) - {own.key}
         living = {key: value for key, value in own.state.living().items() if key not in removed}
         if among is not None:
             living = {key: value for key, value in living.items() if key == own.key or key in among}
