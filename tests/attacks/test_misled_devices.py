@@ -140,6 +140,7 @@ async def test_one_that_was_led_away_parts_no_others(tmp_path: Path) -> None:
         assert some.circle(one).own.keys == some.circle(three).own.keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wait", range(4))
 async def test_two_that_remove_the_same_one_come_together_though_one_has_a_new_device(
     tmp_path: Path, wait: int

@@ -6,6 +6,7 @@ other. An origin that is hostile has a message first, and so has whoever reads i
 
 from __future__ import annotations
 
+import pytest
 from kept_network import all_kept, has, keepers_of, kept_network
 from owner_end import drop, message
 
@@ -14,6 +15,7 @@ from hushcast_protocol.content.messages import Message
 OTHER = b"o" * 16
 
 
+@pytest.mark.slow
 async def test_a_body_under_another_trunk_keeps_no_message_from_its_keepers() -> None:
     async with kept_network(clients=0) as net:
         one = message(net.calendar.day(net.now))

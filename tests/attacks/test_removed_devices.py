@@ -133,6 +133,7 @@ async def test_the_highest_counter_keeps_nobody_from_writing(tmp_path: Path) -> 
         assert some.are_equal(one, two)
 
 
+@pytest.mark.slow
 async def test_marks_of_days_to_come_take_no_room(tmp_path: Path) -> None:
     async with person(tmp_path, 3) as some:
         one, two, three = some.devices

@@ -226,6 +226,7 @@ def test_nor_with_one_of_other_trunks_that_fills_all_room(relays: int) -> None:
     assert keeper.stays() == 1.0
 
 
+@pytest.mark.slow
 def test_one_that_took_over_thousands_passes_them_on_in_short_steps() -> None:
     keeper, thief = Keeper(), 0
     for number in range(2, 5):
