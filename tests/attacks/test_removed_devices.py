@@ -16,7 +16,7 @@ from several_devices import BEGUN, EPOCH, FAMILY, SOON, held, person, private
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.content.topics import Interest
-from hushcast_protocol.devices.beats import Beat, seal_beat
+from hushcast_protocol.devices.beats import Beat, open_beat, seal_beat
 from hushcast_protocol.devices.circle_secrets import (
     Expelled,
     draw_secret,
@@ -253,3 +253,34 @@ async def test_what_one_that_was_away_is_told_by_a_removed_device_the_list_shows
         assert ("not yours", False) in {
             (told["name"], told["removed"]) for told in one.service.devices.describe()
         }
+
+
+@pytest.mark.parametrize("days", [0, 2], ids=["its own beats", "old ones of another's, sealed anew"])
+async def test_who_was_removed_does_not_see_which_of_the_others_are_there(tmp_path: Path, days: int) -> None:
+    """While one is away the others listen to the topic of before, which the removed one knows."""
+    async with person(tmp_path, 4) as some:
+        one, two, three, _ = some.devices
+        await trio.sleep(SOON)
+        thief, honest = Thief(some), {some.circle(device).own.key for device in (one, two)}
+        old = thief.beat_of(some, three)
+        await some.stop(three)
+        await one.service.devices.remove("device 4")
+        await trio.sleep(4 * SOON + days * 24 * EPOCH)
+        heard: list[bytes] = []
+
+        async def hear(payload: bytes) -> None:
+            beat = open_beat(thief.former.secret, payload)
+            if beat.device in honest:
+                heard.append(beat.device)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(thief.topics.listen, thief.former.secret.topic(), hear)
+            for _ in range(4):
+                if days:
+                    await thief.topics.say(thief.former.secret.topic(), old)
+                else:
+                    await thief.say(Beat(thief.own.key, some.circle(one).today, None))
+                await trio.sleep(EPOCH)
+            nursery.cancel_scope.cancel()
+        assert not heard
+        assert some.circle(one).own.former, "the others would have listened"

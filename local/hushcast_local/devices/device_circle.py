@@ -51,6 +51,7 @@ MAX_FORMER = 4  # secrets of before that are listened to: one for each device th
 MAX_UNSAID = 4_096  # marks of what was read that wait for the next beat; what is over waits in entries
 FORMER_KEPT = 30 * 24  # epochs for which a device that is away is waited for in a topic of before
 LATELY = 3  # epochs for which what another device told of itself counts as what it holds
+_FRESH = 1  # days after its own in which a beat in a topic of before is answered
 _STEP = 32  # entries whose signatures are checked at once, some 5 ms
 
 Follow = Callable[[SharedEntry], None]
@@ -233,8 +234,6 @@ class DeviceCircle:
             return
         is_present = secret == own.keys.secret
         if beat.device in self._removed():
-            if not is_present:
-                self._to_answer.add(secret)  # it may not have heard that it was removed
             raise AuthenticationError("a removed device speaks")
         if is_present:
             await self._merge(beat.entries)  # a new device tells of itself
@@ -243,7 +242,8 @@ class DeviceCircle:
         if is_present:
             self._heard[beat.device] = self._calendar.epoch(self._env.now()), beat
             self._are_here.add(beat.device)
-        else:
+        elif own.change not in beat.secrets and self.today - beat.day <= _FRESH:
+            # Who knows it is not answered, or two would answer each other; who was removed has older beats.
             self._to_answer.add(secret)
         for signed in beat.secrets:
             await self._take(signed, is_present)

@@ -28,6 +28,7 @@ MAX_KEPT_IDS = (MAX_KEPT_OF_TRUNK // 2) // (_SMALLEST + KEPT_BESIDE) + (MAX_KEPT
 """Of a trunk and day, 10,261: one answer of 350 kB holds the ids of all."""
 
 MAX_OTHERS = 7  # that are remembered of a message beside the one that has it, the first ones
+MAX_KNOWN_GIVERS = 4_096  # that stand in memory once; of a server's, each day has others
 PASSED_ON = 32  # messages that one more may have go to others of theirs, some 1 ms
 
 TRUNK_DAY_SIZE = 24  # bytes
@@ -200,6 +201,8 @@ class KeptShares:
         return True
 
     def _known(self, giver: Giver) -> Giver:
+        if giver not in self._givers and len(self._givers) >= MAX_KNOWN_GIVERS:
+            self._givers.clear()  # who comes again stands there twice
         return self._givers.setdefault(giver, giver)
 
     def _put(self, name: bytes, message: bytes, entry: KeptEntry) -> _Half:

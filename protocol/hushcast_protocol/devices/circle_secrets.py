@@ -134,11 +134,13 @@ def check_secret(
     removes nobody who hears it there, and who drew it, and all whom it is sealed to, have to be devices that
     the present one speaks of. An honest one may know others; who both know then go on together.
 
-    Raises `AuthenticationError` where it is not to be followed in any way, and `DecodeError`.
+    Raises `AuthenticationError` where it is not to be followed in any way or the maker did not sign it, and
+    `DecodeError`.
     """
     said = _decode(signed.body)
     if said.generation > keys.generation + MAX_AHEAD:
         raise DecodeError("a new secret stands where nobody could draw another one")
+    check(said.maker, SignaturePurpose.NEW_SECRET, signed.body, signed.signature)
     if last is None:
         if said.maker in removed:
             raise AuthenticationError("a removed device drew a new secret")

@@ -16,6 +16,7 @@ from hushcast_protocol.content.kept_shares import (
     MAX_KEPT,
     MAX_KEPT_IDS,
     MAX_KEPT_OF_TRUNK,
+    MAX_KNOWN_GIVERS,
     KeptEntry,
     KeptShares,
     day_of_trunk,
@@ -238,6 +239,17 @@ def test_one_that_took_over_thousands_passes_them_on_in_short_steps() -> None:
         with one_step():
             keeper.hand_in(trunk(1), thief)
     assert keeper.stays() == 1.0
+
+
+def test_givers_of_days_that_are_over_are_forgotten() -> None:
+    """A server's givers are who hands in on one day: each day has new ones."""
+    keeper, seen = Keeper(), MAX_KNOWN_GIVERS + 100
+    for giver in range(seen):
+        kept = keeper.hand_in(trunk(1), giver)
+        keeper.shares.hand_in_again(trunk(1), kept, name(10**6 + giver))
+        keeper.shares.remove(trunk(1), kept)
+    assert not keeper.shares.size
+    assert len(keeper.shares._givers) <= MAX_KNOWN_GIVERS
 
 
 def test_one_answer_holds_the_ids_of_a_full_trunk() -> None:

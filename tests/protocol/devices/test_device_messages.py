@@ -15,6 +15,7 @@ from hushcast_protocol.devices.beats import MAX_BEAT, Beat, fitting, open_beat, 
 from hushcast_protocol.devices.circle_secrets import (
     CircleSecret,
     Expelled,
+    check_secret,
     draw_secret,
     first_keys,
     is_hidden_topic,
@@ -97,6 +98,15 @@ def test_a_new_secret_opens_for_those_that_stay_alone() -> None:
             take_secret(signed, key, agreement)
     with pytest.raises(AuthenticationError):
         take_secret(msgspec.structs.replace(signed, signature=bytes(64)), KEYS[1], AGREEMENTS[1])
+
+
+def test_nobody_draws_a_secret_in_another_s_name() -> None:
+    keys = first_keys(RANDOMNESS)
+    signed, _ = draw_secret(SEEDS[0], keys, LIVING, (), RANDOMNESS)
+    for last in (None, signed):
+        assert check_secret(signed, KEYS[1], keys, (), last) is None
+        with pytest.raises(AuthenticationError):
+            check_secret(msgspec.structs.replace(signed, signature=bytes(64)), KEYS[1], keys, (), last)
 
 
 def test_nothing_follows_from_one_secret_to_the_next() -> None:
