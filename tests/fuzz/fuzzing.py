@@ -13,6 +13,8 @@ import trio
 from mutating import mutate_bytes
 from steps import Moves
 
+from hushcast_protocol.base.errors import PeerError
+
 if TYPE_CHECKING:  # `guided` imports the program itself
     from hushcast_protocol.base.link.links import Link
 
@@ -190,7 +192,10 @@ class Stranger:
         self.heard: list[bytes] = []
 
     async def send_all(self, data: bytes) -> None:
-        self.heard += [said for said in self._link.receive(data) if isinstance(said, bytes)]
+        try:
+            self.heard += [said for said in self._link.receive(data) if isinstance(said, bytes)]
+        except PeerError as error:  # which whoever is tried would take for the stranger's own
+            raise AssertionError("the near end says what a link refuses") from error
         if self._link.is_open and self._frames:
             self._flow += self._link.data_to_send()
             for frame in self._frames:

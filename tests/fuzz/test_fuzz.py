@@ -159,6 +159,8 @@ async def test_a_stranger_asks_a_directory_and_hears_its_answer() -> None:
         asker: Any = Stranger(link, [request])
         await server._answer(asker)
         assert len(asker.heard) == 1
+        with pytest.raises(AssertionError, match="refuses"):
+            await asker.send_all(bytes(40))
 
 
 def test_a_hunt_goes_on_until_it_had_its_inputs_and_its_moves() -> None:
