@@ -162,10 +162,14 @@ def _handle(event: Any) -> None:
 
 
 class _ControlPort(trio.abc.ReceiveStream):
-    """Tor's end of a control connection: says a reply to each command, events before it; at last it ends."""
+    """Tor's end of a control connection: says a reply to each command, events before it; at last it ends.
 
-    def __init__(self, data: bytes, unasked: bool) -> None:
-        self._replies = _REPLY.findall(data)
+    It may say them unasked, or so late that nobody waits for the first of them, and then all at once.
+    """
+
+    def __init__(self, data: bytes, unasked: bool, late: bool) -> None:
+        self._replies = [data] if late else _REPLY.findall(data)
+        self._commands = 3 if late else 1  # that come before it says something
         self._asked = trio.Semaphore(len(self._replies) if unasked else 0)
 
     async def send_all(self, data: bytes) -> None:
@@ -174,7 +178,8 @@ class _ControlPort(trio.abc.ReceiveStream):
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         if not self._replies:
             return b""
-        await self._asked.acquire()
+        for _ in range(self._commands):
+            await self._asked.acquire()
         said: bytes = self._replies.pop(0)
         return said
 
@@ -188,7 +193,7 @@ _REPLY = re.compile(rb"(?s:.*?)^[0-57-9]\d\d [^\n]*\n|(?s:.+)", re.MULTILINE)
 async def _conversation(data: bytes) -> None:
     """A control port that answers every command with what it likes."""
     drawn = sum(data)
-    port: Any = _ControlPort(data, unasked=drawn % 4 == 0)
+    port: Any = _ControlPort(data, unasked=drawn % 4 == 0, late=drawn % 8 == 1)
     client = control.ControlClient(port, _handle)
     watcher = tor_watch.TorWatch(lambda percent, summary: None)
     async with trio.open_nursery() as nursery:
@@ -199,7 +204,7 @@ async def _conversation(data: bytes) -> None:
             lambda: client.add_onion("k", 7411, control.Endpoint(host="127.0.0.1", port=9)),
             lambda: client.del_onion("x"),
             lambda: isolation.isolating_socks(client, control.Endpoint(path="/tor/socks")),
-        )[drawn // 4 % 5 :]:
+        )[drawn // 8 % 5 :]:
             with trio.move_on_after(1), suppress(TransportError, UsageError):  # where a reply has no end
                 await step()
         nursery.cancel_scope.cancel()
