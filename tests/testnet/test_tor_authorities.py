@@ -27,10 +27,10 @@ def assert_nothing_came_of_lies(figures: Figures) -> None:
 async def test_over_tor(tor_network: TorNetwork, tmp_path: Path) -> None:
     """A day of epochs of 60 s is one of `make soak`; docs/authorities.md has its figures.
 
-    In epochs of 60 s a round takes 2.4 s, here 3.6: beside other lanes on a slow machine an exchange over Tor
-    may take longer than that.
+    In epochs of 60 s a round takes 2.4 s, here 4.8: beside other lanes on a slow machine an exchange over Tor
+    may take longer than that, and took longer than 3.6 once in some whole runs.
     """
-    plan = Plan(epoch=90, epochs=2, pause=5.0, before=1.9)
+    plan = Plan(epoch=120, epochs=2, pause=5.0, before=1.9)
     assert_nothing_came_of_lies(await play(plan, over_tor(tor_network, tmp_path, plan.begin)))
 
 
