@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from itertools import islice
 
 import trio
 
@@ -91,19 +92,22 @@ class KeeperQuestions:
 
         What most of them keep comes first: a liar's inventions come last.
         """
-        votes = Counter(one for kept in shown.values() for one in kept.ids if one in lacking)
+        votes: Counter[bytes] = Counter()
+        for kept in shown.values():
+            votes.update(kept.ids.intersection(lacking))
+            await trio.lowlevel.checkpoint()  # one answer may have ten thousand
         wanted = dict.fromkeys(one for one, _ in votes.most_common())
         left = dict.fromkeys(self._env.sample(sorted(shown), len(shown)), MAX_QUESTIONS)
         taken = 0
         while wanted:
-            holders = [keeper for keeper in left if any(one in shown[keeper].ids for one in wanted)]
+            holders = [keeper for keeper in left if not shown[keeper].ids.isdisjoint(wanted)]
             if not holders:
                 return True
             keeper = next((one for one in holders if next(iter(wanted)) in shown[one].ids), holders[0])
             if taken >= MAX_BROUGHT or not left[keeper]:
                 return False
             left[keeper] -= 1
-            ids = tuple([one for one in wanted if one in shown[keeper].ids][:MAX_SHOWN])
+            ids = tuple(islice((one for one in wanted if one in shown[keeper].ids), MAX_SHOWN))
             answer = await self._ask(keeper, places[keeper], AskKeptMessages(day, trunk, ids))
             if not isinstance(answer, ShownKeptMessages) or not answer.messages:
                 del left[keeper]

@@ -159,7 +159,8 @@ class Inquiries:
         if not places:
             return places is not None  # nobody keeps, or it is not known who does
         shown = await self._questions.ids(places, AskKept(day, trunk, epoch))
-        lacking = await self._lacking(boxes, day, {one for kept in shown.values() for one in kept.ids})
+        ids = frozenset[bytes]().union(*(kept.ids for kept in shown.values()))
+        lacking = await self._lacking(boxes, day, ids)
 
         async def take(message: Message, without: Collection[RelayId]) -> None:
             await self._take(message, boxes)
