@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import trio
 from fake_daemon import FakeDaemon
-from several_devices import Person
+from several_devices import SOON, Person
 
 from hushcast_local.devices.circle_records import OwnCircle
 from hushcast_protocol.base.crypto.secrets import Seed
@@ -55,3 +56,18 @@ def lose_all(some: Person, number: int) -> None:
 
 def lose_nothing(some: Person, number: int) -> None:
     del some.devices[number].service.devices._topics.say
+
+
+async def removed_unheard(some: Person) -> tuple[Thief, bytes]:
+    """Have the first of three remove the last, of which the second, which is away, hears nothing.
+
+    Returns the thief, and what the one that is away said once.
+    """
+    one, two, _ = some.devices
+    await trio.sleep(SOON)
+    thief = Thief(some)
+    again = thief.beat_of(some, two)
+    await some.stop(two)
+    lose_all(some, 0)
+    await one.service.devices.remove("device 3")
+    return thief, again

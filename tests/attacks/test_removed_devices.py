@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from device_thief import MADE_UP, Thief, lose_all, lose_nothing
+from device_thief import MADE_UP, Thief, lose_nothing, removed_unheard
 from several_devices import BEGUN, EPOCH, FAMILY, SOON, held, person, private
 
 from hushcast_protocol.base.crypto.secrets import Seed
@@ -53,12 +53,7 @@ async def test_who_was_away_is_led_away_alone(tmp_path: Path) -> None:
     """As documented it is, if the removed one is there first; those that know of the removal stay."""
     async with person(tmp_path, 3) as some:
         one, two, _ = some.devices
-        await trio.sleep(SOON)
-        thief = Thief(some)
-        again = thief.beat_of(some, two)
-        await some.stop(two)
-        lose_all(some, 0)
-        await one.service.devices.remove("device 3")
+        thief, again = await removed_unheard(some)
         kept = some.circle(one).own.keys
         await thief.lead(some, MADE_UP, 7)
         await two.start(some.nursery)
@@ -197,12 +192,7 @@ async def test_a_secret_that_a_misled_device_draws_for_a_removed_one_lets_that_s
     """The device that was away has heard of no removal but one that the thief made up, and draws for all."""
     async with person(tmp_path, 3) as some:
         one, two, _ = some.devices
-        await trio.sleep(SOON)
-        thief = Thief(some)
-        again = thief.beat_of(some, two)
-        await some.stop(two)
-        lose_all(some, 0)
-        await one.service.devices.remove("device 3")
+        thief, again = await removed_unheard(some)
         await two.start(some.nursery)
         keys = thief.former
         for number in range(2):  # so that what it draws stands above what the remover drew
@@ -238,11 +228,7 @@ async def test_what_one_that_was_away_is_told_by_a_removed_device_the_list_shows
     """As documented: what that one is told it tells on, a made-up device as well, and nothing tells why."""
     async with person(tmp_path, 3) as some:
         one, two, _ = some.devices
-        await trio.sleep(SOON)
-        thief = Thief(some)
-        await some.stop(two)
-        lose_all(some, 0)
-        await one.service.devices.remove("device 3")
+        thief, _ = await removed_unheard(some)
         await two.start(some.nursery)
         entry = write_entry(MADE_UP, 900, DeviceValue("not yours", bytes(range(32))))
         await thief.say(Beat(thief.own.key, some.circle(one).today, bytes(512), (entry,)))
