@@ -9,13 +9,16 @@ class ChangeSignal:
     """Wakes everybody who waits."""
 
     def __init__(self) -> None:
-        self._event = trio.Event()
+        self._event: trio.Event | None = None  # there is one while somebody waits
 
     def tell(self) -> None:
         """Wake all that wait now."""
-        self._event.set()
-        self._event = trio.Event()
+        if self._event is not None:
+            self._event.set()
+            self._event = None
 
     async def wait(self) -> None:
         """Return when there is news."""
+        if self._event is None:
+            self._event = trio.Event()
         await self._event.wait()

@@ -45,11 +45,12 @@ class AuditLog:
             last, self._last_refused = self._last_refused, entry
             if last is not None and _is_alike(last, entry):
                 return
-        numbers = self._numbers[_by_strangers(entry)]
+        by_strangers = _by_strangers(entry)
+        numbers = self._numbers[by_strangers]
         numbers.append(self._next)
         write(AUDIT, self._next.to_bytes(8, "big"), encode(entry))
         self._next += 1
-        if len(numbers) > (MAX_REFUSED if _by_strangers(entry) else MAX_DONE):
+        if len(numbers) > (MAX_REFUSED if by_strangers else MAX_DONE):
             write(AUDIT, numbers.popleft().to_bytes(8, "big"), None)
 
 

@@ -146,7 +146,7 @@ def _reservation(rest: str, given: Pairs) -> Command:
             purposes_in(given, ALLOWING),
             purposes_in(given, {PROHIBITED}),
         )
-    if what or any(name in OF_TERMS for name, _ in given):
+    if given and (what or any(name in OF_TERMS for name, _ in given)):
         raise UnreadablePurposes("purposes stand in the topic or in properties, not in both")
     wanted, inside = _braced(rest)
     if inside == "!":

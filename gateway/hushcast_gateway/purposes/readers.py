@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hushcast_gateway.purposes.claims import Claims
 from hushcast_gateway.purposes.purpose_state import PurposeState
@@ -85,12 +85,15 @@ class Readers:
         theirs = self._clients.get((user, client_id))
         return self._sessions[next(iter(theirs))] if theirs else None
 
-    def reached(self, wanted: str | None) -> Iterator[GrantedSubscription]:
-        """Yield the subscriptions that have messages in common with a filter, all for `None`."""
-        if wanted is None:
+    def reached(self, images: Iterable[str] | None) -> Iterator[GrantedSubscription]:
+        """Yield the subscriptions that have messages in common with one of some filters, all for `None`.
+
+        The filters are in one spelling.
+        """
+        if images is None:
             yield from self._sessions
             return
-        for image in self._kept.ways.images(wanted):
+        for image in images:
             for there in self._tree.intersecting(image):
                 yield from there
 

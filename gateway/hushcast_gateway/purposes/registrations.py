@@ -44,6 +44,7 @@ class Registrations:
         theirs[command.filter] = ALLOWED, ",".join(command.aip)
         return AuditRecord(0.0, user, client_id, "message", command.filter, command.aip)
 
-    def added(self, permissions: Permissions) -> AddedProperty:
-        """Return what messages of a client get."""
-        return AddedProperty(dict(self._of_client.get(permissions, {})), ALLOWING)
+    def added(self, permissions: Permissions) -> AddedProperty | None:
+        """Return what messages of a client get, `None` for nothing."""
+        theirs = self._of_client.get(permissions)
+        return None if theirs is None else AddedProperty(dict(theirs), ALLOWING)

@@ -219,8 +219,8 @@ class Purposes:
             self._audit(done)
         return Reason.SUCCESS
 
-    def added(self, permissions: Permissions) -> AddedProperty:
-        """Return what a client has registered for its messages."""
+    def added(self, permissions: Permissions) -> AddedProperty | None:
+        """Return what a client has registered for its messages, `None` for nothing."""
         return self._registrations.added(permissions)
 
     def may_have(
@@ -287,11 +287,11 @@ class Purposes:
     def _changed(self, wanted: str | None) -> None:
         """Decide anew what a change in a filter reaches, all for `None`."""
         self.judge.forget()
-        images = () if wanted is None else self._ways.images(wanted)
+        images = None if wanted is None else self._ways.images(wanted)
         if self._broker is not None:  # a reload may come before there is one
-            for image in images if 0 < len(images) <= MANY else (None,):
+            for image in (None,) if images is None or len(images) > MANY else images:
                 self._broker.rules_changed(image)
-        self._suspensions.changed(wanted)
+        self._suspensions.changed(images)
         self.changed.tell()
 
     def _withdraw(self, user: str, topic: str) -> bool:

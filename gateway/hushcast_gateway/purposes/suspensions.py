@@ -7,6 +7,7 @@ What takes longer than there is time for waits; until it is decided, messages ar
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 
@@ -86,11 +87,11 @@ class Suspensions:
         self._resting.discard(granted)
         self._turned.discard(granted)
 
-    def changed(self, wanted: str | None) -> None:
-        """Decide anew, not yet, what a change in a filter reaches, all for `None`."""
+    def changed(self, images: Iterable[str] | None) -> None:
+        """Decide anew, not yet, what a change in a filter with these images reaches, all for `None`."""
         if self._mode != "publish":
             self._known.clear()
-            self._stale.update(dict.fromkeys(self._readers.reached(wanted)))
+            self._stale.update(dict.fromkeys(self._readers.reached(images)))
 
     def holds_back(self, granted: GrantedSubscription) -> bool:
         """Tell whether a subscription gets no message now, whatever its topic is."""

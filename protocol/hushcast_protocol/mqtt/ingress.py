@@ -200,8 +200,7 @@ class Ingress:
             return None
         told = self._rules.published(link.permissions, link.session.client_id, topic, packet)
         if told is not None:
-            added = self._rules.added(link.permissions)
-            link.added = added if added.by_filter else None
+            link.added = self._rules.added(link.permissions)
         return told
 
     def _begin(self, link: MqttConnection, packet: Publish) -> bool:

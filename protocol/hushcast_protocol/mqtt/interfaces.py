@@ -68,8 +68,11 @@ class UsageRules(Protocol):
     def owned(self, user: str, topic: str, properties: Properties) -> Properties:
         """Return the properties of a user's message that goes beyond, with what its rules add to them."""
 
-    def added(self, permissions: Permissions) -> AddedProperty:
-        """Return what a connected client has asked to be added to its messages; asked after its commands."""
+    def added(self, permissions: Permissions) -> AddedProperty | None:
+        """Return what a connected client has asked to be added to its messages, `None` for nothing.
+
+        Asked after its commands.
+        """
 
     def has_terms(self, properties: Properties) -> bool:
         """Tell whether a message with these properties is decided apart from its topic's others."""

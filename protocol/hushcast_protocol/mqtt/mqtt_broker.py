@@ -356,6 +356,8 @@ class MqttBroker:
                     self._delivery.turns.add(link.session)
             elif self.ledger.is_due:
                 self.ledger.call()
+            else:
+                return
 
     def _acknowledged(self, link: MqttConnection, packet: PubAck, now: float) -> None:
         entry = link.session.acknowledged(packet.packet_id)

@@ -160,12 +160,14 @@ class Subscribers:
 
     def forget(self, wanted: str | None) -> None:
         """Draw the plans of all topics that a filter matches in some spelling anew, of all for `None`."""
+        plans = self._plans
         if wanted is None:
-            self._plans.clear()
+            plans.clear()
+            return
+        if not plans:
             return
         wanted = normal(wanted)
         begins = wanted.partition("+")[0].partition("#")[0].rstrip("/")  # most topics are told apart by that
-        plans = self._plans
         every = "\n" + "\n".join(plans)  # one look at them all takes a fraction of one at each
         if not every.isascii():
             near = [one for one in plans if normal(one).startswith(begins)]

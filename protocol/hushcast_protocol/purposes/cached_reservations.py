@@ -21,6 +21,7 @@ MAX_CACHED_TOPIC = 128  # characters of a topic whose decisions are; with its le
 MAX_CACHED_LEVELS = 10  # levels of one
 
 _Asked = tuple[Purpose | None, bool]
+_NOTHING: dict[_Asked, PurposeDecision] = {}
 
 
 class CachedReservationTree(ReservationTree):
@@ -46,9 +47,11 @@ class CachedReservationTree(ReservationTree):
 
     def decide(self, topic: str, purpose: Purpose | None, strict: bool = False) -> PurposeDecision:
         """Decide, or tell what was decided since the last change that reached the topic."""
-        # What is remembered is in one spelling, as nearly all topics are.
-        kept = self._kept.get(topic) or self._kept.get(topic := normal(topic))
-        if kept is not None and (known := kept.get((purpose, strict))) is not None:
+        try:
+            return self._kept[topic][purpose, strict]
+        except KeyError:
+            topic = normal(topic)  # what is remembered is in one spelling, as nearly all topics are
+        if (known := self._kept.get(topic, _NOTHING).get((purpose, strict))) is not None:
             return known
         decision = decide(self.covering(topic), purpose, strict)
         if len(topic) <= MAX_CACHED_TOPIC and topic.count("/") < MAX_CACHED_LEVELS:

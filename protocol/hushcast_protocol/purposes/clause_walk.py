@@ -33,7 +33,10 @@ def find(
     The set of none stands for a topic that no clause covers. `never`: clauses with which no set passes, so
     that nobody looks further below. Raise `BudgetExhausted`.
     """
-    return next((case for case in cases(wanted, clauses, budget, never) if test(case)), None)
+    for case in cases(wanted, clauses, budget, never):
+        if test(case):
+            return case
+    return None
 
 
 def cases(
@@ -43,7 +46,7 @@ def cases(
 
     Each level of a clause that is looked at takes `LOOK` steps. Raise `BudgetExhausted`.
     """
-    yield from _Walk(wanted, clauses, budget, never).run()
+    return _Walk(wanted, clauses, budget, never).run()
 
 
 class _State(msgspec.Struct, frozen=True):

@@ -9,12 +9,13 @@ prohibits.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 import msgspec
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.limits import MAX_TOPIC
-from hushcast_protocol.mqtt.topics.topic_filters import MAX_LEVELS, is_filter, levels, split_share
+from hushcast_protocol.mqtt.topics.topic_filters import MAX_LEVELS, is_filter, split_share
 from hushcast_protocol.purposes.purpose_names import Purpose, shown
 from hushcast_protocol.purposes.vocabulary import Vocabulary
 
@@ -50,6 +51,10 @@ class Clause(msgspec.Struct, frozen=True, gc=False):  # texts and sets of texts 
         return msgspec.structs.replace(self, filter=wanted, of=self.written)
 
 
+place = attrgetter("owner", "of_message", "filter")
+"""What sorts a clause among others, in whatever order they were found."""
+
+
 def reserve(
     owner: str, wanted: str, aip: Iterable[str], pip: Iterable[str], vocabulary: Vocabulary
 ) -> Clause:
@@ -78,13 +83,13 @@ def filter_problem(wanted: str) -> str | None:
         return "reserve what stands behind $share/GROUP/: that holds for shared subscriptions, too"
     if not is_filter(wanted):
         return "not a topic filter: `+` and `#` fill a whole level, and `#` is the last"
-    if (count := levels(wanted)) > MAX_LEVELS:
+    if (count := wanted.count("/") + 1) > MAX_LEVELS:
         return f"it has {count} levels, and {MAX_LEVELS} are the most"
     return None
 
 
 def _purposes(name: str, texts: Iterable[str], vocabulary: Vocabulary) -> frozenset[Purpose]:
     try:
-        return frozenset(vocabulary.read(text) for text in texts)
+        return frozenset(map(vocabulary.read, texts))
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from None

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
+from operator import attrgetter
 
 from hushcast_protocol.base.budget import Budget, BudgetExhausted
 from hushcast_protocol.purposes.clause_walk import cases, find
-from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.clauses import Clause, place
 from hushcast_protocol.purposes.purpose_decision import DecisionReason, PurposeDecision, closes, decide
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
 from hushcast_protocol.purposes.vocabulary import Vocabulary
@@ -22,6 +23,7 @@ from hushcast_protocol.purposes.vocabulary import Vocabulary
 MAX_STEPS = 600_000  # steps for one filter, a third as many looks at clauses, where nobody waits: some 0.3 s
 
 _MEET_NOWHERE = {"+", "/#"}  # in the empty topic alone, and that is none
+_whose = attrgetter("owner", "of_message")  # of a clause: those alike are one owner's
 _Above = tuple[Purpose, ...]  # a purpose and all above it
 
 
@@ -198,14 +200,10 @@ def _allows(clause: Clause, above: _Above) -> bool:
 
 def _by_owner(clauses: list[Clause]) -> Iterator[list[Clause]]:
     """Yield sorted clauses, those of an owner together."""
-    for _, theirs in groupby(clauses, lambda one: (one.owner, one.of_message)):
+    for _, theirs in groupby(clauses, _whose):
         yield list(theirs)
 
 
 def _ordered(wanted: str, clauses: Sequence[Clause]) -> list[Clause]:
     """Return those clauses that cover some topic of a filter, by owner and filter."""
-    return sorted((one for one in clauses if {one.filter, wanted} != _MEET_NOWHERE), key=_place)
-
-
-def _place(clause: Clause) -> tuple[str, bool, str]:
-    return clause.owner, clause.of_message, clause.filter
+    return sorted((one for one in clauses if {one.filter, wanted} != _MEET_NOWHERE), key=place)

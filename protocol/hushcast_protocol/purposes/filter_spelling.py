@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 HASH, PLUS = "HASH", "PLUS"
+_MEANT = {HASH: "#", PLUS: "+"}
 
 
 def filter_of(spelled: str) -> str:
@@ -10,4 +11,4 @@ def filter_of(spelled: str) -> str:
 
     Whole levels alone: `plant/HASHRATE` is a topic and no filter.
     """
-    return "/".join({HASH: "#", PLUS: "+"}.get(level, level) for level in spelled.split("/"))
+    return "/".join([_MEANT.get(level, level) for level in spelled.split("/")])

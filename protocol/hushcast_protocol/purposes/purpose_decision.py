@@ -15,16 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import Enum
-from operator import attrgetter
 
 import msgspec
 
-from hushcast_protocol.purposes.clauses import Clause
+from hushcast_protocol.purposes.clauses import Clause, place
 from hushcast_protocol.purposes.purpose_names import Purpose, ancestors
 
 _MOST = 3  # owners that a reason names
-
-_place = attrgetter("owner", "of_message", "filter")  # of a clause: what sorts it among others
 
 _Owner = str | tuple[str]  # of reservations, or of a message: that stands beside its owner's reservations
 
@@ -90,13 +87,13 @@ def decide(clauses: Sequence[Clause], purpose: Purpose | None, strict: bool = Fa
             not strict, DecisionReason.STRICT if strict else DecisionReason.UNRESERVED, purpose, ()
         )
     if purpose is None:
-        return PurposeDecision(False, DecisionReason.NO_PURPOSE, None, (min(clauses, key=_place),))
+        return PurposeDecision(False, DecisionReason.NO_PURPOSE, None, (min(clauses, key=place),))
     above = ancestors(purpose)
     allowing: dict[_Owner, Clause | None] = {}
     for one in clauses:
         aip = one.aip
         if not aip or not one.pip.isdisjoint(above):  # `closes`: asked of each, for each decision
-            closing = min((each for each in clauses if closes(each, above)), key=_place)
+            closing = min((each for each in clauses if closes(each, above)), key=place)
             return PurposeDecision(
                 False,
                 DecisionReason.PROHIBITED if closing.aip else DecisionReason.NOTHING,
@@ -112,7 +109,7 @@ def decide(clauses: Sequence[Clause], purpose: Purpose | None, strict: bool = Fa
     if len(deciding) == len(allowing):
         return PurposeDecision(True, DecisionReason.ALLOWED, purpose, _sorted(deciding))
     refusing = [one for one in clauses if allowing[_owner(one)] is None]
-    first = _owner(min(refusing, key=_place))
+    first = _owner(min(refusing, key=place))
     return PurposeDecision(
         False, DecisionReason.NOT_ALLOWED, purpose, _sorted([one for one in refusing if _owner(one) == first])
     )
@@ -129,7 +126,7 @@ def _owner(clause: Clause) -> _Owner:
 
 def _sorted(clauses: list[Clause]) -> tuple[Clause, ...]:
     if len(clauses) > 1:
-        clauses.sort(key=_place)
+        clauses.sort(key=place)
     return tuple(clauses)
 
 

@@ -39,9 +39,9 @@ class Reservations(ABC):
         self._held: dict[_Key, Clause] = {}
         self._places = Shares(MAX_RESERVATIONS)
 
+    @abstractmethod
     def put(self, clause: Clause) -> None:
         """Keep a reservation in place of the owner's for the same filter, whether there is room or not."""
-        self._hold(clause)
 
     def _hold(self, clause: Clause) -> _Key:
         """Return the key that it is kept by, for who keeps it in another place, too: it takes memory once."""
@@ -93,20 +93,31 @@ class Reservations(ABC):
 class ReservationList(Reservations):
     """A list: every question looks at every reservation."""
 
+    def __init__(self, images: Images = one_spelling) -> None:
+        super().__init__(images)
+        self._under: dict[_Key, Sequence[Clause]] = {}
+
+    def put(self, clause: Clause) -> None:
+        """Keep a reservation."""
+        key = self._hold(clause)
+        self._under[key] = [clause.under(image) for image in self._images(clause.filter)]
+
+    def remove(self, owner: str, wanted: str) -> bool:
+        """Take a reservation away; return whether there was one."""
+        self._under.pop((owner, wanted), None)
+        return super().remove(owner, wanted)
+
     def covering(self, topic: str) -> Sequence[Clause]:
         """Return those whose filter matches a topic name."""
         name = normal(topic)
-        return self._under(lambda image: matches(image, name))
+        return [one for theirs in self._under.values() for one in theirs if matches(one.filter, name)]
 
     def intersecting(self, wanted: str, budget: Budget | None = None) -> Sequence[Clause]:
         """Return those whose filter has a topic in common with another; raises `BudgetExhausted`."""
         if budget is not None:
             budget.take(len(self))
         name = normal(wanted)
-        return self._under(lambda image: intersects(image, name))
-
-    def _under(self, is_meant: Callable[[str], bool]) -> list[Clause]:
-        return [one.under(image) for one in self for image in self._images(one.filter) if is_meant(image)]
+        return [one for theirs in self._under.values() for one in theirs if intersects(one.filter, name)]
 
 
 class ReservationTree(Reservations):

@@ -43,7 +43,7 @@ class Given:
         self.answer = 0
         self.known: list[tuple[str, str]] = []
         self.asked = 0
-        self.additions = AddedProperty()
+        self.additions: AddedProperty | None = None
 
     def is_command(self, topic: str) -> bool:
         return topic.startswith(COMMAND)
@@ -78,7 +78,7 @@ class Given:
     def owned(self, user: str, topic: str, properties: Properties) -> Properties:
         return properties
 
-    def added(self, permissions: Permissions) -> AddedProperty:
+    def added(self, permissions: Permissions) -> AddedProperty | None:
         return self.additions
 
     def has_terms(self, properties: Properties) -> bool:
@@ -164,7 +164,7 @@ def test_what_a_client_asked_for_once_is_added_to_its_messages(qos: int) -> None
         b"4": [],
         b"5": [],
     }
-    rules.additions = AddedProperty()
+    rules.additions = None
     sender.publish("!do/it", qos=1, packet_id=7)
     sender.publish("t", b"6", qos=qos, packet_id=8)
     assert [one.properties.get("user_property") for one in client.published()] == [None]

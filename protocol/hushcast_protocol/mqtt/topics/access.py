@@ -145,6 +145,9 @@ def filled(filters: Iterable[str], user: str, client_id: str) -> Iterable[str]:
     """Yield filters with the names put in; those that a name cannot be a level of are left out."""
     names = {USER: user, CLIENT: client_id}
     for one in filters:
+        if "%" not in one:
+            yield one
+            continue
         levels = one.split("/")
         if all(is_level(names[level]) for level in levels if level in names):
             yield "/".join(names.get(level, level) for level in levels)

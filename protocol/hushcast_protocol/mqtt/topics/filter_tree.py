@@ -38,7 +38,7 @@ class _Node(Generic[T]):
         self.levels = levels
         self.length = len(levels)
         """Where it is 1, nothing has to be looked at but the level by which it is found."""
-        self.named = tuple(place for place in enumerate(levels) if place[0] and place[1] != "+")
+        self.named = tuple([(at, levels[at]) for at in range(1, self.length) if levels[at] != "+"])
         """Those behind the first that are no `+`, with where they are."""
 
     def is_led_to(self, topic: list[str], at: int) -> bool:
@@ -105,7 +105,8 @@ class FilterTree(Generic[T]):
             if following is None:
                 following = _Node(tuple(levels[at:]))
                 node.put_below(following)
-            common = _common(following.levels, levels, at)
+                return following
+            common = 1 if following.length == 1 else _common(following.levels, levels, at)
             if common < len(following.levels):
                 between: _Node[T] = _Node(following.levels[:common])
                 following.lead_by(following.levels[common:])

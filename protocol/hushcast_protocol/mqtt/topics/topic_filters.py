@@ -37,8 +37,7 @@ def is_filter(wanted: str) -> bool:
 
     `$share/GROUP/FILTER` is one if the group is not empty and has no wildcards, and the filter is one.
     """
-    share = split_share(wanted)
-    if share is not None:
+    if wanted.startswith("$") and (share := split_share(wanted)) is not None:
         group, wanted = share
         if not group or "+" in group or "#" in group:
             return False
@@ -104,6 +103,8 @@ def covers(allowed: str, asked: str) -> bool:
     """Tell whether every topic that the filter `asked` matches is matched by `allowed`, too."""
     if asked.startswith("$") and allowed[0] in "+#":
         return False
+    if allowed in ("#", asked):
+        return True
     ours, theirs = allowed.split("/"), asked.split("/")
     for number, level in enumerate(ours):
         if level == "#":

@@ -122,6 +122,8 @@ class Ways:
     def images(self, wanted: str) -> tuple[str, ...]:
         """Return, in one spelling, filters that match each topic of which a filter matches any name."""
         written = normal(wanted)
+        if not self._bare:  # which are all aliases
+            return (written,)
         found = [written]
         for mapped, own in self._pairs:
             if (behind := _behind(own, written)) is not None and (by_map := common(behind, mapped)):
