@@ -60,6 +60,7 @@ def _in_processes(observations: int) -> dict[str, float]:
 
 def measure(observations: int) -> dict[str, float]:
     """Make, write, read and count so many observations; return seconds, rows and bytes."""
+    from pyspark.sql import Column
     from pyspark.sql import functions as F
 
     from hushcast_analytics import delivery_figures
@@ -72,7 +73,10 @@ def measure(observations: int) -> dict[str, float]:
     def write(traces: Traces, directory: Path) -> None:
         """Write lines as daemons do, into as many files as there are partitions."""
         for table, kind in ((traces.observations, "observations"), (traces.truths, "truth")):
-            columns = [F.lit(SCHEMA).alias("schema"), *(name for name in table.columns if name != "run")]
+            columns: list[Column | str] = [
+                F.lit(SCHEMA).alias("schema"),
+                *(name for name in table.columns if name != "run"),
+            ]
             lines = table.select(F.to_json(F.struct(*columns), {"ignoreNullFields": "true"}))
             lines.write.text(str(directory / kind))
             for number, file in enumerate((directory / kind).glob("part-*")):
@@ -100,7 +104,9 @@ def measure(observations: int) -> dict[str, float]:
                 RELAYS, SUBSCRIBERS, publications=amount // A_PUBLICATION, epochs=EPOCHS, seed=1, run=name
             )
             taken = run(asked, Path(directory, name))
-        taken["bytes"] = _most_bytes(spark.sparkContext._gateway.proc.pid)
+        gateway = spark.sparkContext._gateway
+        assert gateway is not None
+        taken["bytes"] = _most_bytes(gateway.proc.pid)
         spark.stop()
     return taken
 

@@ -39,6 +39,7 @@ from hushcast_protocol.base.shard_count import bits_for
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.shard_cut import Cut, cut
 from hushcast_protocol.shards.shard_requests import (
+    AskCandidates,
     AskLeaf,
     AskSlice,
     ShardAnswer,
@@ -117,6 +118,7 @@ class CutDaemons(Daemons):
         if isinstance(request, Fetch):
             is_new = request.after is None or request.after < self._epoch
             return self._agreed if is_new else HeadAnswer((), (), (), False, None)
+        assert not isinstance(request, AskCandidates)  # nobody is without its part of the roster here
         return self._part(request)
 
     def _part(self, request: ShardRequest) -> ShardAnswer:

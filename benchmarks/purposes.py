@@ -49,7 +49,11 @@ def figures(effort: Effort) -> Iterator[Figure]:
 
 def _among(effort: Effort, count: int) -> Iterator[Figure]:
     fleet = Fleet(count)
-    stores = {"flat": ReservationList, "tree": ReservationTree, "cached": CachedReservationTree}
+    stores: dict[str, Callable[[], Reservations]] = {
+        "flat": ReservationList,
+        "tree": ReservationTree,
+        "cached": CachedReservationTree,
+    }
     flat, tree, cached = (fleet.store(kind) for kind in stores.values())
     asked, few = fleet.questions(_ASKED), fleet.questions(_ASKED_FLAT)
     cost = alternate(
@@ -100,7 +104,7 @@ class Fleet:
         aip, pip = self._chance.sample(self._purposes, 6), self._chance.sample(self._purposes, 1)
         return Clause(owner, wanted, frozenset(aip), frozenset(pip))
 
-    def store(self, kind: type[Reservations]) -> Reservations:
+    def store(self, kind: Callable[[], Reservations]) -> Reservations:
         """Return a store with all reservations, and what it remembers."""
         store = kind()
         for one in self.clauses:
@@ -132,7 +136,7 @@ def _decide(store: Reservations, asked: list[Question]) -> float:
     return (time.process_time() - began) / len(asked) * 1e6
 
 
-def _changes(fleet: Fleet, kind: type[Reservations]) -> Callable[[], float]:
+def _changes(fleet: Fleet, kind: Callable[[], Reservations]) -> Callable[[], float]:
     store = fleet.store(kind)
 
     def turn() -> float:
@@ -145,7 +149,7 @@ def _changes(fleet: Fleet, kind: type[Reservations]) -> Callable[[], float]:
     return turn
 
 
-def _mixed(fleet: Fleet, kind: type[Reservations]) -> Callable[[], float]:
+def _mixed(fleet: Fleet, kind: Callable[[], Reservations]) -> Callable[[], float]:
     store = fleet.store(kind)
 
     def turn() -> float:

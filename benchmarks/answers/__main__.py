@@ -44,11 +44,11 @@ from hushcast_testnet.cover.line_watcher import area
 SHIPS = make_topic("ships", ["lat:0..100:1", "lon:0..100:1"])
 HIDDEN = ("lat in [10, 20]", "lat in [30, 40]", "lat in [50, 60]")
 WHERE = "lat in [10, 12], lon in [0, 50]"
-FOR_A_CLIENT: Mapping[str, Mapping[str, float]] = {
+FOR_A_CLIENT: Mapping[str, Mapping[str, int]] = {
     "wanted": {"lat": 35, "lon": 1},
     "excess": {"lat": 25, "lon": 1},
 }
-WANTED_OR_NOT: Mapping[str, Mapping[str, float]] = {
+WANTED_OR_NOT: Mapping[str, Mapping[str, int]] = {
     "wanted": {"lat": 11, "lon": 20},
     "excess": {"lat": 11, "lon": 90},
 }

@@ -252,7 +252,7 @@ async def watched_users(
     for wants in users:
         known = takers(server)
         made.process(kind="central", network=about, proxies=listed, wants=wants)
-        await until(lambda known=known, wants=wants: len(takers(server) - known) == len(wants))  # type: ignore[misc]
+        await until(lambda known=known, wants=wants: len(takers(server) - known) == len(wants))
         pseudonyms.append([*(takers(server) - known)])
     return await made.daemon(CentralParts(network, CENTRAL_HARDENED, proxies)), server, pseudonyms
 
@@ -263,13 +263,13 @@ def takers(sender: Broker | CentralServer) -> set[bytes]:
     return set(down._machines)
 
 
-async def published(publisher: NodeDaemon, topic: Topic, day: int, **values: float) -> Message:
+async def published(publisher: NodeDaemon, topic: Topic, day: int, **values: int) -> Message:
     """Return a message as its publisher hands it over."""
     publishing = publisher.service._publisher
-    return await publishing._sealed(topic, Content(b"hello", dict(values)), day, None)
+    return await publishing._sealed(topic, Content(b"hello", values), day, None)
 
 
-async def sealed(publisher: NodeDaemon, topic: Topic, day: int, **values: float) -> Message:
+async def sealed(publisher: NodeDaemon, topic: Topic, day: int, **values: int) -> Message:
     """Return a message as a server keeps it."""
     return message_inside(inside_of(await published(publisher, topic, day, **values)))
 

@@ -122,7 +122,8 @@ class Network:
         each = clients / sum(role == "edge" for role in self.roles.values())
         found = []
         for name in (name for name, its in self.roles.items() if its == role):
-            level, count = [name], min(self.privacy.layers, len(self._above(name)))
+            level: list[str] = [name]
+            count: float = min(self.privacy.layers, len(self._above(name)))
             for _ in range(self.privacy.layers):
                 count += sum(each if self.roles[one] == "edge" else 0 for one in level)
                 level = [child for one in level for child in below[one]]
@@ -178,11 +179,9 @@ def _tell(both: Mapping[bool, Network], options: argparse.Namespace, fan_out: in
             f" {options.publications:,} publications: {missed} deliveries missed, {excess} in excess,"
             f" {labels / options.publications:.1f} labels each"
         )
-    rows, sent = (
-        both[True].rows_held / both[False].rows_held,
-        both[True].advertised / both[False].advertised,
-    )
-    print(f"  ratio: rows {rows:.3f}, advertisements {sent:.3f}")
+    rows = both[True].rows_held / both[False].rows_held
+    advertised = both[True].advertised / both[False].advertised
+    print(f"  ratio: rows {rows:.3f}, advertisements {advertised:.3f}")
     print(f"  interests named by how much comes for them: {_by_shares(both[True], options):.1%}")
     for role in ("edge", "inner"):
         network = both[True]

@@ -58,7 +58,7 @@ def _cost(privacy: Privacy, count: int) -> float:
         machine.run_here()
         await live(task_status=task_status)
 
-    edge._live = live_there
+    edge._live = live_there  # type: ignore[method-assign]
     ended = processors.watch_collector()
     try:
         trio.run(simulation.run, clock=clock, instruments=[processors])

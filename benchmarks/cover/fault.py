@@ -37,6 +37,6 @@ async def _note(arrivals: Arrivals, route: OverlayRoute, messages: list[Message]
 
 
 if __name__ == "__main__":
-    CoverRounds._hand_in = _later  # type: ignore[method-assign]
-    Arrivals.take = _note  # type: ignore[method-assign]
+    CoverRounds._hand_in = _later  # type: ignore[method-assign, assignment]
+    Arrivals.take = _note  # type: ignore[method-assign, assignment]
     main(sys.argv, NODE)

@@ -36,6 +36,6 @@ def _show_soon(lanes: LanePorter, now: int) -> list[tuple[RelayId, bytes]]:
 
 
 if __name__ == "__main__":
-    PorterQueue.__init__ = _begin_soon  # type: ignore[method-assign]
-    LanePorter.shown = _show_soon  # type: ignore[method-assign]
+    PorterQueue.__init__ = _begin_soon  # type: ignore[method-assign, assignment]
+    LanePorter.shown = _show_soon  # type: ignore[method-assign, assignment]
     main(sys.argv, NODE)

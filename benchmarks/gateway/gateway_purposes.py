@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import trio
 
@@ -25,7 +25,7 @@ def figures(effort: Effort) -> Iterator[Figure]:
 
 def _tables(effort: Effort) -> Iterator[Figure]:
     rows = {row.name: row for row in trio.run(measured, effort)}
-    values = {
+    values: dict[str, Callable[[Row], float | None]] = {
         "µs of CPU a message": lambda row: row.work,
         "µs until a message is there": lambda row: row.latency,
     }
@@ -38,10 +38,11 @@ def _tables(effort: Effort) -> Iterator[Figure]:
             yield _at_most(figure, value(row), row, none, TARGETS.get(name))
         figure = f"purposes in a gateway, {CLIENTS} clients, {NONE.name}: {what}: at most times"
         peer = rows[MOSQUITTO.name]
-        if peer.missing:
+        theirs = None if peer.missing else value(peer)
+        if none is None or theirs is None:
             yield missing(figure, none, peer.name, peer.missing, None)
         else:
-            yield at_most(figure, none, peer.name, value(peer), None)
+            yield at_most(figure, none, peer.name, theirs, None)
 
 
 def _at_most(figure: str, value: float | None, row: Row, none: float | None, target: float | None) -> Figure:

@@ -88,7 +88,7 @@ def killed_meanwhile(
     """
     kept, log = directory / "checkpoints", directory / "driver-garbage.log"
     ours = {"spark.checkpoint.dir": str(kept), "spark.driver.extraJavaOptions": f"-Xlog:gc:file={log}"}
-    names = write_settings(directory / "conf", HERE | ours | settings)
+    names = write_settings(directory / "conf", {**HERE, **ours, **settings})
     with standalone_cluster(directory, env=env) as cluster:
         command = [*analysis, str(directory / "together"), "--master", cluster.master]
         process, began = _begun(command, {**env, **names}), time.monotonic()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -106,7 +106,7 @@ def _told(asked: GeneratorScenario) -> Iterator[pa.RecordBatch]:
         yield from rows.truth_of_messages(0, 0, np.array(numbers(asked, 0, 0), np.int64))
 
 
-_RUN_ROWS = {
+_RUN_ROWS: Mapping[str, Callable[[GeneratorScenario], Iterable[pa.RecordBatch]]] = {
     "observations": _seen,
     "truths": _told,
     "rosters": lambda asked: TraceRows(asked).seen_of_rosters(0),
@@ -171,7 +171,8 @@ def _tree(relays: int, depth: int, root: int, rng: random.Random) -> dict[int, i
     order = [node for node in range(relays) if node != root]
     rng.shuffle(order)
     width = next(b for b in range(1, relays) if sum(b**i for i in range(1, depth + 1)) >= len(order))
-    above, tree, begin = [root], {}, 0
+    above, begin = [root], 0
+    tree: dict[int, int] = {}
     while begin < len(order):
         level = order[begin : begin + len(above) * width]
         tree |= {node: above[place % len(above)] for place, node in enumerate(level)}

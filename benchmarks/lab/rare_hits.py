@@ -102,7 +102,7 @@ def parent_of_interior(asked: Asked, number: int, colluding: Numbers) -> Iterato
 
 def predecessor(asked: Asked, number: int, colluding: Numbers) -> Iterator[Trial]:
     """Yield the trials: topics with an honest subscriber, of one tree each."""
-    weight = asked.spanned / asked.seating.width
+    weight = np.float64(asked.spanned / asked.seating.width)
     for topic in watched(asked, number, colluding):
         yield topic.trial(weight ** np.bincount(topic.seats["above"][topic.inner], minlength=asked.relays))
 
@@ -184,7 +184,8 @@ def interval(trials: Reals, sums: Reals) -> tuple[float, float, float]:
     As `trial_summary.pooled` has that of belief: runs are what is independent, not trials.
     """
     n, mean = int(trials.sum()), sums.sum() / trials.sum()
-    width = Z * variance_of_mean(len(sums), n, mean, sums @ sums, sums @ trials, trials @ trials) ** 0.5
+    squares, cross, sizes = float(sums @ sums), float(sums @ trials), float(trials @ trials)
+    width = Z * variance_of_mean(len(sums), n, mean, squares, cross, sizes) ** 0.5
     return max(0.0, mean - width), mean, min(1.0, mean + width)
 
 

@@ -29,6 +29,7 @@ from hushcast_directory.server.authority_driver import AuthorityDriver
 from hushcast_directory.server.configured_set import ConfiguredSet
 from hushcast_directory.server.counters import DIRECTORY_COUNTERS
 from hushcast_directory.server.daemon import Directory, DirectoryParts
+from hushcast_directory.server.descriptors import DESCRIPTOR
 from hushcast_directory.server.roll import Roll
 from hushcast_protocol.authorities.authority_set import Authorities, AuthorityContact
 from hushcast_protocol.authorities.head_inside import inside_of
@@ -40,6 +41,7 @@ from hushcast_protocol.base.crypto.secrets import ParcelKey, Seed
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
 from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.link.links import Link
+from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.base.roster import Descriptor, Network, sign_descriptor
 from hushcast_protocol.base.wire import PublicKey, RelayId
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
@@ -143,7 +145,7 @@ class _InlineStore(SqliteStore):
         return work(*args)
 
     async def scan(
-        self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
+        self, kind: RecordKind, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
     ) -> list[tuple[bytes, bytes]]:
         """Return committed records in order."""
         await trio.lowlevel.checkpoint()
@@ -316,7 +318,7 @@ class Flood:
             out.most_disk = max(out.most_disk, sum(file.stat().st_size for file in files))
             now = CALENDAR.epoch(self.env.now())
             if now > seen:
-                out.most_records = max(out.most_records, len(await self._store.scan("descriptor")))
+                out.most_records = max(out.most_records, len(await self._store.scan(DESCRIPTOR)))
                 listing = self._listing()
                 out.epochs += 1
                 out.heads_missed += listing.epoch < now

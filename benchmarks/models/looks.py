@@ -52,7 +52,7 @@ def lost(bad: float, is_lying: bool, trials: int, rule: Rule = LOOK) -> Lost:
     keepers = rng.random((trials, MAX_KEEPERS)) < bad  # in the order in which a look draws them
     counted = ~keepers.all(axis=1)
     keepers = keepers[counted]
-    kept = ~(rng.random((len(keepers), ORIGINS)) < bad).all(axis=1)
+    kept = np.any(rng.random((len(keepers), ORIGINS)) >= bad, axis=1)
     without = OF * float((~kept).mean())
     left, ever = np.ones(len(keepers), bool), np.zeros(len(keepers), bool)
     drops = dropped = questions = 0

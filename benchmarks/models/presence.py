@@ -238,7 +238,7 @@ def turned(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
 
 
 def _probes(rng: np.random.Generator, up: np.ndarray, bad: float) -> np.ndarray:
-    return rng.random(up.shape[1]) < 1 - (1 - bad) ** (ORIGINS * PROBES)
+    return np.asarray(rng.random(up.shape[1]) < 1 - (1 - bad) ** (ORIGINS * PROBES))
 
 
 def _seen(one: np.ndarray | Sights) -> Sights:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -31,7 +32,7 @@ def figures(effort: Effort) -> Iterator[Figure]:
     for nodes, bound in BOUNDS.items():
         roster = _roster(nodes)
         boxes = _sizes(roster)
-        cost = alternate(effort.runs, {"ours": lambda r=roster: _ours(r), "bare": lambda b=boxes: _bare(b)})
+        cost = alternate(effort.runs, {"ours": partial(_ours, roster), "bare": partial(_bare, boxes)})
         name = f"plan and seal one subscription for {nodes:,} nodes, ms of CPU: at most times"
         yield at_most(name, cost["ours"], "the bound", bound, 1)
         yield at_most(name, cost["ours"], "its sealed boxes alone, by libsodium", cost["bare"], 1.3)
@@ -59,7 +60,7 @@ def _subscribe(roster: Roster) -> dict[bytes, SealedBranch]:
 def _sizes(roster: Roster) -> list[tuple[int, bytes]]:
     """Return the size and the recipient's key of each box in a subscription."""
     boxes: list[tuple[int, bytes]] = []
-    seal = installations.seal_parcel
+    seal = installations.seal_parcel  # type: ignore[attr-defined]
 
     def noting(parcel: Parcel, parcel_key: bytes, *others: Any) -> bytes:
         sealed = seal(parcel, parcel_key, *others)

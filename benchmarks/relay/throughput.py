@@ -12,7 +12,8 @@ import trio
 
 from benchmarks.processes import Progress, cpu_seconds
 from benchmarks.relay.overlay import NETWORK, READ, Overlay, joined
-from hushcast_protocol.base.link.links import HELLO_SIZE, TAG, Link
+from hushcast_protocol.base.crypto.aead import TAG
+from hushcast_protocol.base.link.links import HELLO_SIZE, Link
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, Forward
 from hushcast_runtime.transports.base import StreamHandler

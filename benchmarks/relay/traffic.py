@@ -18,6 +18,7 @@ from hushcast_directory.client.pinned_directories import PinnedDirectories, Rost
 from hushcast_directory.server.configured_set import SetOfOne
 from hushcast_directory.server.directory_server import DirectoryServer
 from hushcast_directory.server.roll import Roll
+from hushcast_local.inbox_records import ReportedGap
 from hushcast_local.service import InboxFeed
 from hushcast_node.carrier_parts import OverlayParts
 from hushcast_node.daemon import NodeDaemon, NodeParts
@@ -113,8 +114,9 @@ class _MeteredTransport:
     async def listen(self, seed: Seed, previous: Address | None = None) -> Listener:
         return _MeteredListener(await self._inner.listen(seed, previous), self._meter)
 
-    async def connect(self, address: Address, isolation: str) -> trio.abc.Stream:
-        return _MeteredStream(await self._inner.connect(address, isolation), self._meter)
+    async def connect(self, address: Address, isolation: str, ahead: bytes = b"") -> trio.abc.Stream:
+        self._meter.sent += len(ahead)
+        return _MeteredStream(await self._inner.connect(address, isolation, ahead), self._meter)
 
 
 class _Stream:
@@ -182,6 +184,7 @@ class _Stream:
 
     async def _listen(self, feed: InboxFeed) -> None:
         while (arrival := await feed.next()) is not None:
+            assert not isinstance(arrival, ReportedGap)
             feed.shown(arrival[0])
             self._delivered += 1
 

@@ -42,7 +42,7 @@ class OldFault:
                 time.sleep(self.seconds)
                 raise
 
-        Channel._opened = opened  # type: ignore[method-assign]
+        Channel._opened = opened  # type: ignore[method-assign, assignment]
 
 
 async def subscribe(daemon: NodeDaemon, topic: Topic) -> None:

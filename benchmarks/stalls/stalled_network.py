@@ -132,7 +132,7 @@ class Making:
         """`tors` are those of the daemons and, last, the flooder's; none over loopback tcp."""
         self._directory = directory
         self._transport = transport
-        self._tors = [asdict(tor) for tor in tors] or [None] * (count + 1)
+        self._tors: Sequence[object] = [asdict(tor) for tor in tors] or [None] * (count + 1)
         self._count = count
         self._are_clients = are_clients
         self._relays = 2 if are_clients else 2 + count

@@ -193,11 +193,12 @@ class _Asking:
             gathered = self.service.gathered
             order = gathered.crowd(at).poset.order(topic)
             filters = [order.filter(slot) for slot in order.slots.values()] if order is not None else []
-            self.known[at, topic] = sum(
-                self.last.get((key, given), 0)
+            rows = (
+                (key, given)
                 for given in filters
                 for key in {at, *(source[0] for source in gathered.behind(at, given))}  # type: ignore[index]
             )
+            self.known[at, topic] = sum(self.last.get(row, 0) for row in rows)
         return self.known[at, topic]
 
 
