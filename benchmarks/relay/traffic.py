@@ -132,7 +132,10 @@ class _Stream:
         self._checks = RosterChecks(functools.cache(check_roster))
         self._delivered = 0
         self.ideal = 0.0
-        """Bytes a node and second, k·r·(padded size)/N: k is the mean way to a mailbox in transmissions."""
+        """Bytes a node and second, k·r·(padded size)/N.
+
+        k is the mean way to a subscriber in transmissions: along the tree, and one from its host.
+        """
 
     async def run(self) -> float:
         """Return the bytes that a node sends in a second."""
@@ -201,5 +204,5 @@ class _Stream:
         for daemon in daemons[:SUBSCRIBERS]:
             for route in daemon.overlay.routes.held:
                 tree = next(iter(route.planned.values())).installation.tree
-                steps += [tree.path_length(relay) for relay in tree.parents]
+                steps += [tree.path_length(relay) + 1 for relay in tree.parents]
         return sum(steps) / len(steps)
