@@ -360,8 +360,7 @@ class MqttBroker:
                 return
 
     def _acknowledged(self, link: MqttConnection, packet: PubAck, now: float) -> None:
-        entry = link.session.acknowledged(packet.packet_id)
-        if entry is not None:
+        if (entry := link.session.acknowledged(packet.packet_id)) is not None:
             self._delivery.finished(link.session, entry, now)
 
     def _received(self, link: MqttConnection, packet: PubRec, now: float) -> None:
@@ -377,8 +376,7 @@ class MqttBroker:
         link.send_in_order(PubRel(packet.packet_id), mark)
 
     def _completed(self, link: MqttConnection, packet: PubComp, now: float) -> None:
-        entry = link.session.completed(packet.packet_id)
-        if entry is not None:
+        if (entry := link.session.completed(packet.packet_id)) is not None:
             self._delivery.finished(link.session, entry, now)
 
     def _disconnect(self, link: MqttConnection, packet: Disconnect) -> None:
