@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from enum import Enum
 
 import msgspec
@@ -12,14 +12,16 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.messages import MAX_TOKENS, Message
+from hushcast_protocol.content.routing_table import RoutingTable
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.hops import boxes_among, is_box
 from hushcast_protocol.overlay.leases import LeaseBook
 from hushcast_protocol.overlay.profile import Profile
-from hushcast_protocol.overlay.trail import MAX_BITS_SET, Trail
+from hushcast_protocol.overlay.trail import MAX_BITS_SET, label_bits, trail_bits, trail_of
 
 MAX_IDS = 32_768  # messages remembered; about 10 MB, and five minutes at 100 messages a second
 MAX_SENDS = 500_000  # next hops of all of them; 4 MB more, however few the messages
+MAX_FOUND = 64  # trees, of as many next hops each, along which the way is known until leases change; 50 kB
 CIRCULATION = 600.0  # seconds within which a message can come back to a relay: links retry, relays restart
 
 
@@ -94,7 +96,7 @@ class RecentIds:
         known = self._sent.get(message_id + trunk)
         return known is not None and known.is_owed
 
-    def note(self, message_id: bytes, trunk: bytes, link: bytes, now: float, hops: Iterable[Hop]) -> None:
+    def note(self, message_id: bytes, trunk: bytes, link: bytes, now: float, hops: Sequence[Hop]) -> None:
         """Remember that an id, brought by the previous hop `link`, was sent to next hops under a trunk."""
         name = message_id + trunk
         known = self._sent.get(name)
@@ -102,7 +104,7 @@ class RecentIds:
             if (beside := self._by_link.get(link)) is None:
                 beside = self._by_link[link] = deque()
             beside.append(name)
-            new = tuple(dict.fromkeys(hops))
+            new = tuple(hops) if len(hops) == 1 else tuple(dict.fromkeys(hops))
             self._sent[name] = _Known(now, link, new)
         else:
             link = known.link
@@ -152,11 +154,13 @@ class Router:
         self._profile = profile
         self._leases = leases
         self._memory = memory
-        self._labels: tuple[bytes, ...] = (label,)
+        self._labels: tuple[int, ...] = (label_bits(label),)
+        # By table and how often that was changed, trunk and previous hop.
+        self._found: dict[tuple[RoutingTable, int, bytes, bytes], list[Hop]] = {}
 
     def use_label(self, label: bytes) -> None:
         """Take a fresh trail label (16 random bytes) for a new epoch; the last one is still recognised."""
-        self._labels = (label, *self._labels[:1])
+        self._labels = (label_bits(label), *self._labels[:1])
 
     def route(
         self, message: Message, previous: bytes, now: float, only: Callable[[Hop], bool] | None = None
@@ -168,11 +172,11 @@ class Router:
         all its tokens but the trunk. Raises `DecodeError` if the trail is forged, or so full that no next hop
         would accept it, which ends detours.
         """
-        trail = Trail(message.trail)
-        popcount = trail.popcount()
+        trail = trail_bits(message.trail)
+        popcount = trail.bit_count()
         trunk = message.tokens[0]
         known = self._memory.knows(message.id, trunk)
-        if any(map(trail.__contains__, self._labels)) and self._is_loop(known, now):
+        if self._has_passed(trail) and self._is_loop(known, now):
             return ForwardingDecision(ForwardingOutcome.LOOP, popcount=popcount)
         if known and not self._profile.edge_elements and not self._memory.is_owed(message.id, trunk):
             # As published, a relay sends to all its next hops at once, so a second copy adds nothing.
@@ -192,13 +196,13 @@ class Router:
             )
             return ForwardingDecision(outcome, popcount=popcount, boxes=boxes)
         is_again = known and previous == ORIGIN and self._memory.is_owed(message.id, trunk)
-        trail.add(self._labels[0])
-        if trail.popcount() > MAX_BITS_SET:
+        trail |= self._labels[0]
+        if trail.bit_count() > MAX_BITS_SET:
             raise DecodeError("a trail has no room for another relay")
         # Noted only now, and only for what is sent on: neither a forged trail nor a message without a route
         # may mark a true copy as sent, or evict other entries.
         self._memory.note(message.id, trunk, previous, now, hops)
-        onward = Message(message.id, message.day, (trunk,), trail.to_bytes(), message.body)
+        onward = Message(message.id, message.day, (trunk,), trail_of(trail), message.body)
         return ForwardingDecision(
             ForwardingOutcome.FORWARDED,
             tuple([HopMessage(hop, onward) for hop in hops]),
@@ -242,6 +246,12 @@ class Router:
         """Note that a message is not sent to next hops after all: it comes again, or goes another way."""
         self._memory.unsent(message.id, message.tokens[0], frozenset(hops))
 
+    def _has_passed(self, trail: int) -> bool:
+        for label in self._labels:  # noqa: SIM110 - a generator takes three times as long
+            if trail & label == label:
+                return True
+        return False
+
     def _is_loop(self, known: bool, now: float) -> bool:
         if self._profile.trail_alone_drops:
             return True
@@ -257,15 +267,26 @@ class Router:
         if table is None:
             return []
         asked = message.tokens
-        if self._profile.detours and _is_detour(message, previous):
+        if previous != ORIGIN:
+            if len(asked) == 1 or not self._profile.detours:
+                return self._along(table, asked[0], previous)
             asked, previous = asked[1:], ORIGIN
-        elif previous != ORIGIN:
-            asked = asked[:1]
         found: dict[Hop, None] = {}
         for token in asked:
             for hop in table.lookup(element(self._profile, token, self._relay, previous)):
                 found[hop] = None
         return list(found)
+
+    def _along(self, table: RoutingTable, trunk: bytes, previous: bytes) -> list[Hop]:
+        """Return the next hops along a tree; of the messages of one topic the first alone is looked up."""
+        asked = table, table.changes, trunk, previous
+        if (found := self._found.get(asked)) is None:
+            found = table.lookup(element(self._profile, trunk, self._relay, previous))
+            if len(self._found) >= MAX_FOUND:
+                self._found.clear()
+            if len(found) <= MAX_FOUND:  # to look up a wider one is a small part of what it costs
+                self._found[asked] = found
+        return found
 
 
 def _is_detour(message: Message, previous: bytes) -> bool:

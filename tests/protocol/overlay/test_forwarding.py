@@ -175,6 +175,35 @@ def test_the_own_label_joins_the_trail(profile):
     assert decision.popcount == Trail(before.trail).popcount()
 
 
+def test_a_way_that_is_known_changes_with_the_leases():
+    seat = Seat()
+    seat.take((ONE, A), to=B)
+    assert sent(seat.route(small_message((ONE,), 1))) == {TO_B: (ONE,)}
+    seat.take((ONE, A), to=C)
+    assert sent(seat.route(small_message((ONE,), 2))) == {TO_B: (ONE,), TO_C: (ONE,)}
+    for lease in seat.leases.leases():
+        seat.leases.prune(lease)
+    assert seat.route(small_message((ONE,), 3)).outcome is ForwardingOutcome.UNROUTED
+    seat.take((ONE, A), to=D)
+    assert sent(seat.route(small_message((ONE,), 4))) == {TO_D: (ONE,)}
+    list(seat.leases.lapse(NOW + 3 * 24 * 3600))
+    assert seat.route(small_message((ONE,), 5)).outcome is ForwardingOutcome.UNROUTED
+
+
+def test_few_ways_are_known_and_no_wide_ones(monkeypatch):
+    monkeypatch.setattr(forwarding, "MAX_FOUND", 4)
+    seat = Seat()
+    for number in range(5):
+        seat.take((ONE, A), to=relay_id(10 + number))
+    for number in range(20):
+        trunk = bytes([number]) * 16
+        seat.take((trunk, A), to=B)
+        assert sent(seat.route(small_message((trunk,), number))) == {TO_B: (trunk,)}
+        assert len(seat.route(small_message((ONE,), 100 + number)).sends) == 5
+        assert all(len(hops) <= 4 for hops in seat.router._found.values())
+        assert len(seat.router._found) <= 4
+
+
 # Each once
 
 
