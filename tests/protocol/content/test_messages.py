@@ -52,6 +52,15 @@ def test_what_is_sealed_is_opened(payload, day, number):
     assert decode_overlay(encode(Forward(message))).message == message
 
 
+@properties(60)
+@given(st.integers(0, 2**48 - 1), st.binary(max_size=300))
+def test_an_id_is_the_digest_of_day_and_body(day, body):
+    """However often days and sizes come again: what ids of some begin with is made once."""
+    for size in (len(body), len(body) // 2, len(body)):
+        part = body[:size]
+        assert message_id(day, part) == digest(Domain.MESSAGE, day.to_bytes(8, "big"), part)
+
+
 @pytest.mark.parametrize(
     "size", sorted({0, 1} | {s + d for s in PADDED_SIZES for d in (-1, 0, 1)} - {MAX_PAYLOAD + 1})
 )
