@@ -57,7 +57,7 @@ async def test_what_has_no_room_while_it_is_still_on_its_way_is_kept(monkeypatch
         scene, hop = await filled(net)
         goes_on, is_first = trio.Event(), True
 
-        async def slow(message: Message) -> None:
+        async def slow(messages: list[Message]) -> None:
             nonlocal is_first
             if is_first:
                 is_first = False

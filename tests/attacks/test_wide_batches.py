@@ -20,6 +20,7 @@ from hushcast_protocol.overlay.elements import element
 from hushcast_protocol.overlay.frames import Ack, Forward
 from hushcast_protocol.overlay.host_cards import make_host_card
 from hushcast_protocol.overlay.leases import Install, ToHost
+from hushcast_runtime.storage import spool as spools
 
 HOPS, MESSAGES = 250, 180
 
@@ -80,3 +81,28 @@ async def test_placed_in_pieces_each_message_goes_everywhere_once(monkeypatch: p
         assert relay.count("messages_duplicate") == len(bodies)
         assert relay.daemon.overlay.relay is not None
         assert len(relay.daemon.overlay.relay.peers._spool) == HOPS * len(bodies)
+
+
+async def test_what_a_share_has_no_room_for_takes_nothing_of_its_batch_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spools, "MAX_SHARE", 3 * 1167)
+    async with small_network(relays=2, clients=0, epoch=36000) as net:
+        relay, hostile = net.relays
+        assert hostile.identity is not None
+        assert relay.daemon.overlay.relay is not None
+        full, free = (point_at_many(net, relay, hostile) for _ in range(2))
+        day = net.calendar.day(net.now)
+        tokens = [*[full] * 5, free]
+        bodies = [os.urandom(1167) for _ in tokens]
+        link = await net.knock(relay, hostile.identity.seed)
+        await trio.sleep(1)  # the handshake's last read is over: all comes in another
+        await link.send(
+            *[
+                Forward(Message(message_id(day, body), day, (token,), bytes(TRAIL_SIZE), body))
+                for token, body in zip(tokens, bodies, strict=True)
+            ]
+        )
+        assert Ack(len(tokens), ()) in await link.receive()
+        assert relay.count("messages_over_share") == 2 * HOPS
+        assert len(relay.daemon.overlay.relay.peers._spool) == 4 * HOPS

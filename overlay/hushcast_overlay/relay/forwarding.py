@@ -14,7 +14,7 @@ from hushcast_protocol.base import observations
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.content.hops import Hop
+from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingOutcome, Router
@@ -39,8 +39,8 @@ _LABEL = RecordKind(
     lifetime="one epoch, and the one after",
 )
 
-TakeListed = Callable[[Message], Awaitable[None]]
-"""Where the subscriber is a listed root: takes every message that passes its relay, repeats as well."""
+TakeListed = Callable[[list[Message]], Awaitable[None]]
+"""Where the subscriber is a listed root: takes all messages that pass its relay, repeats as well."""
 
 
 class Routed(NamedTuple):
@@ -170,33 +170,31 @@ class Forwarding:
         messages again, and the next hop knows their ids. Nor is a repeat durable before: it may come while
         the message is still being written.
         """
-        placed: list[tuple[Hop, SpooledMessage]] = []
         unrouted: list[Message] = []
-        changes: list[Change] = []
         passing: list[Message] = []
+        decided: list[tuple[HopMessage, ...]] = []
         hops: list[Hop] = []
         is_held = is_repeat = False
-        now = self._env.elapsed()
+        copies, now = 0, self._env.elapsed()
         for message in messages:
             decision = self._decide(message, previous, now, is_again, only)
-            if decision.outcome is ForwardingOutcome.UNROUTED:
+            if decision.outcome is ForwardingOutcome.LOOP:
+                continue
+            passing.append(message)
+            if decision.sends:  # as most often
+                decided.append(decision.sends)
+                copies += len(decision.sends)
+            elif decision.outcome is ForwardingOutcome.UNROUTED:
                 unrouted.append(message)
-            is_repeat |= decision.outcome is ForwardingOutcome.DUPLICATE
-            if decision.outcome is not ForwardingOutcome.LOOP:
-                passing.append(message)
-            if decision.sends:
-                spare = 0 if settle is None else len(message.body)
-                ways, more = self._placing.place(decision.sends, self._next_hops.away, spare)
-                is_held |= more
-                placed += self._spool.take(ways, changes)
-            if len(placed) >= COPIES_AT_ONCE:
-                hops += self._send(placed, changes)
-                placed, changes = [], []
+            else:
+                is_repeat = True
+            if copies >= COPIES_AT_ONCE:
+                is_held |= self._place(decided, settle is not None, hops)
+                decided, copies = [], 0
                 await self._next_hops.make_room()
                 await trio.lowlevel.checkpoint()
-        hops += self._send(placed, changes)
-        for message in passing:
-            await self._take_listed(message)
+        is_held |= self._place(decided, settle is not None, hops)
+        await self._take_listed(passing)
         settled = [] if settle is None or is_held else settle()
         if hops or is_repeat or settle is not None:
             await self._store.write(*settled)
@@ -221,6 +219,27 @@ class Forwarding:
         """
         self._router.unsent(message, [hop for hop in late if not is_box(hop)])
         return await self.route([message], ORIGIN, is_again=True, only=late.__contains__)
+
+    def _place(self, decided: list[tuple[HopMessage, ...]], is_reserved: bool, hops: list[Hop]) -> bool:
+        """Send what was decided on, for which bytes may be reserved, and add to whom to `hops`.
+
+        Return whether there was no room for some of it.
+        """
+        changes: list[Change] = []
+        sends = [send for one in decided for send in one]
+        is_held = False
+        size = sum([len(one[0].message.body) for one in decided])
+        if self._spool.is_roomy(size, sends):  # as a rule
+            placed = self._spool.take(sends, changes)
+        else:
+            placed = []
+            for one in decided:
+                spare = len(one[0].message.body) if is_reserved else 0
+                ways, more = self._placing.place(one, self._next_hops.away, spare)
+                is_held |= more
+                placed += self._spool.take(ways, changes)
+        hops += self._send(placed, changes)
+        return is_held
 
     def _send(self, placed: list[tuple[Hop, SpooledMessage]], changes: list[Change]) -> list[Hop]:
         """Send what was placed; return to whom. Nothing is waited for before: the router has noted it."""

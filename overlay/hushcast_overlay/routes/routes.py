@@ -133,16 +133,17 @@ class OverlayRoutes:
             for withdrawal in route.withdrawals:
                 nursery.start_soon(self._withdrawals.withdraw, withdrawal)
 
-    async def take_listed(self, message: Message) -> None:
-        """Where subscribers are listed roots: take a message that passes this daemon's own relay."""
+    async def take_listed(self, messages: list[Message]) -> None:
+        """Where subscribers are listed roots: take messages that pass this daemon's own relay."""
         if self._profile.root is not Root.LISTED:
             return
-        for route in self.held:
-            if any(held.installation.trunk == message.tokens[0] for held in route.on(message.day)):
-                if self._relay is not None:
-                    route.coverage.arrived(message.id)
-                    route.coverage.came_by(message.id, self._relay)
-                await route.wanted.take([message])
+        for message in messages:
+            for route in self.held:
+                if any(held.installation.trunk == message.tokens[0] for held in route.on(message.day)):
+                    if self._relay is not None:
+                        route.coverage.arrived(message.id)
+                        route.coverage.came_by(message.id, self._relay)
+                    await route.wanted.take([message])
 
     async def _live(self, route: OverlayRoute, resumed: bool) -> None:
         with route.scope:

@@ -103,13 +103,10 @@ class Spool:
         return self.shares.get(hop, 0) + more <= MAX_SHARE
 
     def is_roomy(self, size: int, sends: Sequence[HopMessage]) -> bool:
-        """Tell whether a message of `size` bytes may be put as it is: as a rule it may."""
+        """Tell whether messages with bodies of `size` bytes may be put, even all of them to one next hop."""
         if self._size + size + len(sends) * REFERENCE > MAX_SPOOL:
             return False
-        for send in sends:  # noqa: SIM110 - a generator takes three times as long
-            if self.shares.get(send.hop, 0) + size > MAX_SHARE:
-                return False
-        return True
+        return all(self.has_share(hop, size) for hop in {send.hop for send in sends})
 
     def takes(self, size: int, hops: int) -> int:
         """Return for how many of `hops` next hops there is room for a message of `size` bytes."""
@@ -183,14 +180,8 @@ class Spool:
 
     def take(self, sends: list[HopMessage], changes: list[Change]) -> list[tuple[Hop, SpooledMessage]]:
         """Hold messages as `put` does, and leave it to the caller to write what is added to `changes`."""
-        if len(sends) == 1:  # as in the middle of a tree
-            hop, message = sends[0].hop, sends[0].message
-            size = len(message.body)
-            key = self._place(hop, SpooledBody(size, message.day))
-            changes.append(Change(_KIND, key, encode(message)))
-            return [(hop, SpooledMessage(key, message, size))]
         placed = []
-        copies = _copies(sends)
+        copies = Counter([send.message.id for send in sends])
         bodies: dict[bytes, SpooledBody] = {}
         last: Message | None = None
         shared: SharedBody | None = None
@@ -235,9 +226,7 @@ class Spool:
                 shared = body.share(move.message.body)
                 placed.append((move.hop, SpooledMessage(key, move.message, len(move.message.body), shared)))
                 changes.append(Change(_KIND, key, packed_reference(body.number, move.message)))
-        for move in moves:
-            if not move.stays:
-                changes += self._release(move.item.key)
+        changes += self._release([move.item.key for move in moves if not move.stays])
         placed += self.put(sends, *changes)
         await self.durable()
         return placed
@@ -248,10 +237,7 @@ class Spool:
 
     def forget(self, places: Iterable[bytes]) -> None:
         """Forget messages by their places."""
-        changes: list[Change] = []
-        for key in places:
-            changes += self._release(key)
-        self._store.write_soon(*changes)
+        self._store.write_soon(*self._release(places))
 
     def held(self) -> Iterator[tuple[bytes, int]]:
         """Yield the places of all messages, and the bytes that each takes, while nothing comes or goes."""
@@ -273,7 +259,7 @@ class Spool:
         for place, key in enumerate(list(self._held)):
             body = self._held.get(key)
             if body is not None and not keeps(Hop(key[:HOP_SIZE]), body.day):
-                self._store.write_soon(*self._release(key))  # one by one: no commit need take all of them
+                self.forget([key])  # one by one: no commit need take all of them
                 expired += 1
             if place % _EXPIRED_AT_ONCE == _EXPIRED_AT_ONCE - 1:
                 yield
@@ -354,31 +340,21 @@ class Spool:
         body.waiting += 1
         self.shares[hop] = self.shares.get(hop, 0) + body.size
 
-    def _release(self, key: bytes) -> list[Change]:
-        """Let go of a place; return what this changes in the store."""
-        body = self._held.pop(key, None)
-        if body is None:
-            return [Change(_KIND, key, None)]
-        hop = Hop(key[:HOP_SIZE])
-        if (left := self.shares.get(hop, 0) - body.size) > 0:
-            self.shares[hop] = left
-        else:
-            self.shares.pop(hop, None)
-        body.waiting -= 1
-        self._size -= body.each if body.waiting else body.each + body.size
-        if body.number is None:
-            return [Change(_KIND, key, None, body.size)]
-        changes = [Change(_KIND, key, None)]
-        if not body.waiting:
-            changes.append(Change(_BODY, key_of(body.number), None, body.size))
+    def _release(self, places: Iterable[bytes]) -> list[Change]:
+        """Let go of places; return what this changes in the store."""
+        changes: list[Change] = []
+        for key in places:
+            if (body := self._held.pop(key, None)) is None:
+                changes.append(Change(_KIND, key, None))
+                continue
+            hop = Hop(key[:HOP_SIZE])
+            if (left := self.shares.get(hop, 0) - body.size) > 0:
+                self.shares[hop] = left
+            else:
+                self.shares.pop(hop, None)
+            body.waiting -= 1
+            self._size -= body.each if body.waiting else body.each + body.size
+            changes.append(Change(_KIND, key, None, body.size if body.number is None else 0))
+            if body.number is not None and not body.waiting:
+                changes.append(Change(_BODY, key_of(body.number), None, body.size))
         return changes
-
-
-def _copies(sends: list[HopMessage]) -> dict[bytes, int]:
-    """Return for how many next hops each message is, by id."""
-    if not sends:
-        return {}
-    first = sends[0].message
-    if all(send.message is first for send in sends):  # as a rule: counting takes longer
-        return {first.id: len(sends)}
-    return Counter([send.message.id for send in sends])

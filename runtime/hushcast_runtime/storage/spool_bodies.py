@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from weakref import ref
 
+import msgspec
+
 
 class SharedBody:
     """A body in memory: all messages that hold it at a time hold this one."""
@@ -14,18 +16,15 @@ class SharedBody:
         self.data = data
 
 
-class SpooledBody:
+class SpooledBody(msgspec.Struct, gc=False):
     """A body in the store, and how many next hops it waits for."""
 
-    __slots__ = ("_shared", "day", "each", "number", "size", "waiting")
-
-    def __init__(self, size: int, day: int, number: int | None = None, each: int = 0) -> None:
-        self.size = size
-        self.day = day
-        self.number = number  # where it lies; none where it is in the one record of its message
-        self.each = each  # bytes that a next hop adds
-        self.waiting = 0
-        self._shared: ref[SharedBody] | None = None
+    size: int
+    day: int
+    number: int | None = None  # where it lies; none where it is in the one record of its message
+    each: int = 0  # bytes that a next hop adds
+    waiting: int = 0
+    _shared: ref[SharedBody] | None = None
 
     def in_memory(self) -> SharedBody | None:
         """Return the body if a message holds it."""

@@ -150,7 +150,8 @@ class MemoryStore:
     def write_soon(self, *changes: Change) -> None:
         """Make changes."""
         for change in changes:
-            records = self._records.setdefault(change.kind, {})
+            if (records := self._records.get(change.kind)) is None:
+                records = self._records[change.kind] = {}
             if change.value is None:
                 records.pop(change.key, None)
             else:
