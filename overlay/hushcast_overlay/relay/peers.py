@@ -213,7 +213,7 @@ class Peers:
     async def _take(self, peer: Peer, link: Session, batch: Sequence[FromRelay]) -> bool:
         """Take what came; return whether anything did."""
         carried = [frame for frame in batch if isinstance(frame, Forward | HandIn)]
-        for frame in batch:
+        for frame in batch if len(carried) < len(batch) else ():
             if isinstance(frame, Ack):
                 if frame.unrouted and is_host(peer.hop):  # it has no such box: it lost its disk
                     self._counters.add("messages_without_box", len(frame.unrouted))

@@ -170,11 +170,12 @@ class Session(LinkState[SpooledMessage]):
         frames: list[Wire] = []
         size = 0
         if not self._posted:  # as most often: messages alone
-            carrier, forwards = self._carrier, self._forwards
-            while forwards and size < _AT_ONCE and len(frames) < FRAMES_AT_ONCE:
-                item = forwards.pop(0)
-                frames.append(carrier(item.message))
+            for item in self._forwards[:FRAMES_AT_ONCE]:
+                if size >= _AT_ONCE:
+                    break
+                frames.append(self._carrier(item.message))
                 size += item.size
+            del self._forwards[: len(frames)]
             self._ahead = 0
             return frames
         while (self._posted or self._forwards) and size < _AT_ONCE and len(frames) < FRAMES_AT_ONCE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 import trio
 
@@ -139,8 +139,7 @@ class Channel(Generic[FrameT]):
         """Send frames as `send` does, as far as the stream takes them without waiting (`holds_unsent`)."""
         self._check_whole()
         self._broken = True
-        for frame in self._wire.all_down(frames):
-            self._link.send(encode(frame))
+        self._link.send(*map(encode, self._wire.all_down(frames)))
         with _TRANSLATED:
             data = self._link.data_to_send()
             taken = write_at_once(self._stream, data)
@@ -173,15 +172,14 @@ class Channel(Generic[FrameT]):
                 return batch
 
     def _opened(self, coming: Iterator[HandshakeDone | bytes], most: int) -> list[FrameT]:
-        """Open the next frames of a read; keep the rest for later where there may be one."""
+        """Open the next frames of a read, after the handshake; keep the rest where there may be one."""
         batch: list[FrameT] = []
         self._coming = None
         opened = 0
         try:
-            for sealed in islice(coming, most):
+            for frame in self._wire.all_up(islice(cast("Iterator[bytes]", coming), most)):
                 opened += 1
-                assert isinstance(sealed, bytes)
-                if (frame := self._wire.up(sealed)) is not None:
+                if frame is not None:
                     batch.append(self._decode(frame))
         except PeerError as error:
             self._failure = error

@@ -81,15 +81,18 @@ class LinkState(Generic[ItemT]):
 
     def acknowledge(self, number: int, unrouted: Iterable[int]) -> tuple[list[ItemT], list[ItemT]]:
         """Take the other end's acknowledgement; return what it took over, and what leads nowhere there."""
-        taken: list[ItemT] = []
-        refused: list[ItemT] = []
-        nowhere = set(unrouted)
         answered = self.unacknowledged[: max(0, number - self._acknowledged)]
         del self.unacknowledged[: len(answered)]
-        for item in answered:
-            self.in_flight -= item.size
-            self._acknowledged += 1
-            (refused if self._acknowledged in nowhere else taken).append(item)
+        self.in_flight -= sum([item.size for item in answered])
+        first = self._acknowledged + 1
+        self._acknowledged += len(answered)
+        nowhere = set(unrouted)
+        if not nowhere:  # as most often
+            return answered, []
+        taken: list[ItemT] = []
+        refused: list[ItemT] = []
+        for place, item in enumerate(answered, first):
+            (refused if place in nowhere else taken).append(item)
         return taken, refused
 
     def is_fruitless(self) -> bool:

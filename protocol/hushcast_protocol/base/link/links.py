@@ -205,11 +205,11 @@ class Link:
         """Tell whether bytes have come that were not opened."""
         return bool(self._buffer)
 
-    def send(self, frame: bytes) -> None:
-        """Put a frame (at most `max_frame` bytes of the other end) into `data_to_send`."""
+    def send(self, *frames: bytes) -> None:
+        """Put frames (each at most `max_frame` bytes of the other end) into `data_to_send`."""
         if self._state is not _State.OPEN:
             raise RuntimeError("a frame is sent only once the link is open")
-        self._frames.append(frame)
+        self._frames += frames
 
     def data_to_send(self) -> bytes:
         """Return and forget the bytes waiting for the stream."""
@@ -282,7 +282,7 @@ class Link:
         end = LENGTH.size + size
         if len(self._buffer) < end:
             return None
-        sealed = bytes(self._buffer[LENGTH.size : end])
+        sealed = bytes(memoryview(self._buffer)[LENGTH.size : end])  # copied once
         del self._buffer[:end]
         assert self._incoming is not None
         return self._incoming.open(header, sealed)
@@ -293,11 +293,12 @@ class Link:
         parts: list[bytes] = []
         size = 0
         for frame in self._frames:
-            if parts and size + LENGTH.size + len(frame) > full:
+            length = len(frame)
+            if size + LENGTH.size + length > full and parts:
                 self._seal(b"".join(parts))
                 parts, size = [], 0
-            parts += (LENGTH.pack(len(frame)), frame)
-            size += LENGTH.size + len(frame)
+            parts += (LENGTH.pack(length), frame)
+            size += LENGTH.size + length
         if parts:
             self._seal(b"".join(parts))
         self._frames.clear()

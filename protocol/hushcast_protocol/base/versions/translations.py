@@ -7,7 +7,7 @@ kind that changes gets a tag of its own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -56,6 +56,10 @@ class Translation:
             return data
         said = read(data)
         return None if said is None else encode(said)
+
+    def all_up(self, frames: Iterable[bytes]) -> Iterable[bytes | None]:
+        """Return what `up` does of each."""
+        return map(self.up, frames) if self._up else frames
 
     def is_older(self, data: bytes) -> bool:
         """Tell whether something is of a kind that this wire has and the newest has not."""
