@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
+import struct
+from hashlib import blake2b
 
 from hushcast_protocol.base.crypto.hashes import Domain
 
@@ -14,18 +15,22 @@ HASHES = 5  # positions an element
 CAPACITY = 2048  # elements a next hop: fill at most 7.5 %, false positives at most 2.4e-6 a filter
 
 _MASK = FILTER_BITS - 1
-_PERSON = Domain.FILTER.value
+_DRAWN = struct.Struct(f"<{HASHES}I")  # of each the low bits: one hash has enough for all
 
 
-def positions(element: bytes, key: bytes) -> list[int]:
-    """Return the `HASHES` bit positions of an element, each in 0..FILTER_BITS-1.
+def keyed(key: bytes) -> blake2b:
+    """Return the hash that `positions` go on from, keyed with a secret (16 to 64 bytes) of a table's owner.
 
-    Keyed with a secret of the table's owner, so that subscribers cannot aim at chosen bits.
+    So subscribers cannot aim at chosen bits.
     """
-    drawn = int.from_bytes(
-        hashlib.blake2b(element, key=key, person=_PERSON, digest_size=16).digest(), "little"
-    )
-    return [(drawn >> shift) & _MASK for shift in range(0, HASHES * POSITION_BITS, POSITION_BITS)]
+    return blake2b(key=key, person=Domain.FILTER, digest_size=_DRAWN.size)
+
+
+def positions(element: bytes, begun: blake2b) -> list[int]:
+    """Return the `HASHES` bit positions of an element, each in 0..FILTER_BITS-1; `begun` is `keyed`."""
+    hashed = begun.copy()
+    hashed.update(element)
+    return [drawn & _MASK for drawn in _DRAWN.unpack(hashed.digest())]
 
 
 def false_positive_rate(elements: int) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hushcast_protocol.base.errors import Refusal
-from hushcast_protocol.content.bloom import CAPACITY, positions
+from hushcast_protocol.content.bloom import CAPACITY, keyed, positions
 from hushcast_protocol.content.hops import Hop
 
 _AT_ONCE = 8192  # rows freed in one piece: some 4 ms
@@ -31,11 +31,11 @@ class _Column:
 class RoutingTable:
     """Counting Bloom filters of next hops, bit-sliced; positions set more than once have counters.
 
-    `key` (16 to 64 bytes) is the owner's secret for `bloom.positions`.
+    `key` (16 to 64 bytes) is the owner's secret for `bloom.keyed`.
     """
 
     def __init__(self, key: bytes) -> None:
-        self._key = key
+        self._keyed = keyed(key)
         self._rows: dict[int, int] = {}
         self._again: dict[tuple[int, int], int] = {}  # counters by filter and position
         self._columns: dict[Hop, list[_Column]] = {}
@@ -62,7 +62,7 @@ class RoutingTable:
         column.elements += len(batch)
         bit, rows = 1 << column.bit, self._rows
         for element in batch:
-            for position in positions(element, self._key):
+            for position in positions(element, self._keyed):
                 row = rows.get(position)
                 if row is None:
                     rows[position] = bit  # rows with the same single bit share one int
@@ -81,7 +81,7 @@ class RoutingTable:
         bit, rows = 1 << column.bit, self._rows
         for element in elements:
             column.elements -= 1
-            for position in positions(element, self._key):
+            for position in positions(element, self._keyed):
                 again = column.bit, position
                 if count := self._again.get(again):
                     self._again[again] = count - 1
@@ -124,7 +124,7 @@ class RoutingTable:
     def _found(self, element: bytes) -> int:
         """Return a bit for each filter that has an element."""
         found, rows = -1, self._rows
-        for position in positions(element, self._key):
+        for position in positions(element, self._keyed):
             row = rows.get(position)
             if row is None:
                 return 0

@@ -10,6 +10,7 @@ from hushcast_protocol.content.bloom import (
     HASHES,
     POSITION_BITS,
     false_positive_rate,
+    keyed,
     positions,
 )
 
@@ -18,21 +19,21 @@ from hushcast_protocol.content.bloom import (
 @properties(200)
 @given(bytes16, bytes32)
 def test_positions_are_repeatable_and_in_range(element, key):
-    drawn = positions(element, key)
-    assert drawn == positions(element, key)
+    drawn = positions(element, keyed(key))
+    assert drawn == positions(element, keyed(key))
     assert len(drawn) == HASHES
     assert all(0 <= position < FILTER_BITS for position in drawn)
 
 
 def test_positions_depend_on_the_relays_own_key():
-    assert positions(b"e" * 16, FILTER_KEY) != positions(b"e" * 16, FILTER_KEY[::-1])
+    assert positions(b"e" * 16, keyed(FILTER_KEY)) != positions(b"e" * 16, keyed(FILTER_KEY[::-1]))
 
 
 def test_positions_are_spread_evenly():
     """Chi-square of 100,000 positions over 256 equal parts, 255 degrees of freedom: mean 255, sd 22.6."""
-    counts = [0] * 256
+    counts, begun = [0] * 256, keyed(FILTER_KEY)
     for number in range(20_000):
-        for position in positions(number.to_bytes(16, "big"), FILTER_KEY):
+        for position in positions(number.to_bytes(16, "big"), begun):
             counts[position * 256 // FILTER_BITS] += 1
     expected = 20_000 * HASHES / 256
     chi_square = sum((count - expected) ** 2 / expected for count in counts)
@@ -40,7 +41,8 @@ def test_positions_are_spread_evenly():
 
 
 def test_one_hash_has_bits_for_all_positions():
-    assert HASHES * POSITION_BITS <= 128
+    assert POSITION_BITS <= 32
+    assert keyed(FILTER_KEY).digest_size == HASHES * 4
     assert 1 << POSITION_BITS == FILTER_BITS
 
 
