@@ -41,8 +41,6 @@ class RoutingTable:
         self._columns: dict[Hop, list[_Column]] = {}
         self._by_bit: list[_Column | None] = []
         self._free: list[int] = []
-        self.changes = 0
-        """How often it was changed: until it is again, what was looked up is found again."""
 
     def __len__(self) -> int:
         """Return the number of next hops."""
@@ -58,7 +56,6 @@ class RoutingTable:
         if not 0 < len(batch) <= CAPACITY:
             raise Refusal("quota")
         column = self._with_room(hop, len(batch))
-        self.changes += 1
         column.elements += len(batch)
         bit, rows = 1 << column.bit, self._rows
         for element in batch:
@@ -77,7 +74,6 @@ class RoutingTable:
         """Remove elements from the filter to which they were added; an empty filter is deleted."""
         column = self._by_bit[place]
         assert column is not None
-        self.changes += 1
         bit, rows = 1 << column.bit, self._rows
         for element in elements:
             column.elements -= 1
@@ -104,7 +100,6 @@ class RoutingTable:
 
         A full one has 130,000 rows of 2.5 kB: to free all of them takes a twentieth of a second.
         """
-        self.changes += 1
         for rows in (self._rows, self._again):
             for _ in range(min(len(rows), _AT_ONCE)):
                 rows.popitem()

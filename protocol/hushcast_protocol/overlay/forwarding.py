@@ -12,7 +12,6 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.messages import MAX_TOKENS, Message
-from hushcast_protocol.content.routing_table import RoutingTable
 from hushcast_protocol.overlay.elements import ORIGIN, element
 from hushcast_protocol.overlay.hops import boxes_among, is_box
 from hushcast_protocol.overlay.leases import LeaseBook
@@ -21,7 +20,8 @@ from hushcast_protocol.overlay.trail import MAX_BITS_SET, label_bits, trail_bits
 
 MAX_IDS = 32_768  # messages remembered; about 10 MB, and five minutes at 100 messages a second
 MAX_SENDS = 500_000  # next hops of all of them; 4 MB more, however few the messages
-MAX_FOUND = 64  # trees, of as many next hops each, along which the way is known until leases change; 50 kB
+MAX_FOUND = 1024  # trees and previous hops from where the way on is known until leases change; 1 MB
+_WIDE = 64  # next hops of one from which on it is not: to look them up is a small part of what they cost
 CIRCULATION = 600.0  # seconds within which a message can come back to a relay: links retry, relays restart
 
 
@@ -155,8 +155,8 @@ class Router:
         self._leases = leases
         self._memory = memory
         self._labels: tuple[int, ...] = (label_bits(label),)
-        # By table and how often that was changed, trunk and previous hop.
-        self._found: dict[tuple[RoutingTable, int, bytes, bytes], list[Hop]] = {}
+        self._found: dict[tuple[int, bytes, bytes], list[Hop]] = {}  # by day, trunk and previous hop
+        self._found_at = 0  # by the changes of leases
 
     def use_label(self, label: bytes) -> None:
         """Take a fresh trail label (16 random bytes) for a new epoch; the last one is still recognised."""
@@ -263,30 +263,36 @@ class Router:
 
         Where it enters the overlay all its tokens are looked up; in a tree it follows the trunk alone.
         """
-        table = self._leases.table(message.day)
-        if table is None:
-            return []
         asked = message.tokens
         if previous != ORIGIN:
             if len(asked) == 1 or not self._profile.detours:
-                return self._along(table, asked[0], previous)
+                return self._along(message.day, asked[0], previous)
             asked, previous = asked[1:], ORIGIN
+        return self._look_up(message.day, asked, previous)
+
+    def _along(self, day: int, trunk: bytes, previous: bytes) -> list[Hop]:
+        """Return the next hops along a tree; of the messages of one topic the first alone is looked up."""
+        if self._found_at != self._leases.changes:
+            self._found_at = self._leases.changes
+            self._found.clear()
+        asked = day, trunk, previous
+        if (found := self._found.get(asked)) is None:
+            found = self._look_up(day, (trunk,), previous)
+            if len(found) < _WIDE:
+                if len(self._found) >= MAX_FOUND:
+                    self._found.clear()
+                self._found[asked] = found
+        return found
+
+    def _look_up(self, day: int, tokens: Iterable[bytes], previous: bytes) -> list[Hop]:
+        table = self._leases.table(day)
+        if table is None:
+            return []
         found: dict[Hop, None] = {}
-        for token in asked:
+        for token in tokens:
             for hop in table.lookup(element(self._profile, token, self._relay, previous)):
                 found[hop] = None
         return list(found)
-
-    def _along(self, table: RoutingTable, trunk: bytes, previous: bytes) -> list[Hop]:
-        """Return the next hops along a tree; of the messages of one topic the first alone is looked up."""
-        asked = table, table.changes, trunk, previous
-        if (found := self._found.get(asked)) is None:
-            found = table.lookup(element(self._profile, trunk, self._relay, previous))
-            if len(self._found) >= MAX_FOUND:
-                self._found.clear()
-            if len(found) <= MAX_FOUND:  # to look up a wider one is a small part of what it costs
-                self._found[asked] = found
-        return found
 
 
 def _is_detour(message: Message, previous: bytes) -> bool:

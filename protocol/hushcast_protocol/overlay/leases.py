@@ -138,6 +138,8 @@ class LeaseBook:
         """Leases that have another next hop now, and that not all has followed yet; to be read."""
         self._tombstones: dict[bytes, int] = {}
         self._tables: dict[int, RoutingTable] = {}
+        self.changes = 0
+        """How often tables were changed: until they are again, what was looked up is found again."""
         self._places: dict[bytes, int] = {}
         self._elements = 0
         self._children: Multiset[RelayId] = Multiset()
@@ -267,6 +269,7 @@ class LeaseBook:
             for lease in gone:
                 self._forget(self._leases[lease])
             yield gone
+        self.changes += len(over)
         for table in [self._tables.pop(day) for day in over]:
             while table.shrink():
                 yield []
@@ -336,6 +339,7 @@ class LeaseBook:
             raise
 
     def _put(self, lease: Lease) -> None:
+        self.changes += 1
         table = self._tables.setdefault(lease.day, RoutingTable(self._filter_key))
         self._places[lease.id] = table.add(lease.hop, lease.elements)
         self._leases[lease.id] = lease
@@ -349,6 +353,7 @@ class LeaseBook:
         self._children.update(lease.children)
 
     def _drop(self, lease: Lease) -> None:
+        self.changes += 1
         self._tables[lease.day].remove(self._places[lease.id], lease.elements)
         self._forget(lease)
 
