@@ -155,7 +155,8 @@ class Router:
         self._leases = leases
         self._memory = memory
         self._labels: tuple[int, ...] = (label_bits(label),)
-        self._found: dict[tuple[int, bytes, bytes], list[Hop]] = {}  # by day, trunk and previous hop
+        # By day, trunk and previous hop: how long its message takes tells none what others brought.
+        self._found: dict[tuple[int, bytes, bytes], list[Hop]] = {}
         self._found_at = 0  # by the changes of leases
 
     def use_label(self, label: bytes) -> None:
