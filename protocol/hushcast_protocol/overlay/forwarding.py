@@ -177,7 +177,8 @@ class Router:
         popcount = trail.bit_count()
         trunk = message.tokens[0]
         known = self._memory.knows(message.id, trunk)
-        if self._has_passed(trail) and self._is_loop(known, now):
+        own, last = self._labels[0], self._labels[-1]
+        if (trail & own == own or trail & last == last) and self._is_loop(known, now):
             return ForwardingDecision(ForwardingOutcome.LOOP, popcount=popcount)
         if known and not self._profile.edge_elements and not self._memory.is_owed(message.id, trunk):
             # As published, a relay sends to all its next hops at once, so a second copy adds nothing.
@@ -197,7 +198,7 @@ class Router:
             )
             return ForwardingDecision(outcome, popcount=popcount, boxes=boxes)
         is_again = known and previous == ORIGIN and self._memory.is_owed(message.id, trunk)
-        trail |= self._labels[0]
+        trail |= own
         if trail.bit_count() > MAX_BITS_SET:
             raise DecodeError("a trail has no room for another relay")
         # Noted only now, and only for what is sent on: neither a forged trail nor a message without a route
@@ -246,12 +247,6 @@ class Router:
     def unsent(self, message: Message, hops: Iterable[Hop]) -> None:
         """Note that a message is not sent to next hops after all: it comes again, or goes another way."""
         self._memory.unsent(message.id, message.tokens[0], frozenset(hops))
-
-    def _has_passed(self, trail: int) -> bool:
-        for label in self._labels:  # noqa: SIM110 - a generator takes three times as long
-            if trail & label == label:
-                return True
-        return False
 
     def _is_loop(self, known: bool, now: float) -> bool:
         if self._profile.trail_alone_drops:
