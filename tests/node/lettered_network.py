@@ -12,7 +12,7 @@ from several_directories import Directories
 from small_network import ONE, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay import admission_control
-from hushcast_overlay.relay.cover.cover_role import CoverDesks
+from hushcast_overlay.relay.cover.cover_desks import CoverDesks
 from hushcast_overlay.routes.cover import porter_link
 from hushcast_protocol.base.cover_terms import CoverTerms
 from hushcast_protocol.base.crypto.proof_of_work import mint
