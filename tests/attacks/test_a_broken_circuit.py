@@ -55,7 +55,7 @@ async def test_a_link_catches_up_while_more_comes(monkeypatch: pytest.MonkeyPatc
         net.nursery.start_soon(look)
         await trio.sleep(BREAK)
         peer = next(peer for peer in relay.peers._peers.values() if peer.links)
-        peer.links[-1].scope.cancel()
+        peer.links[-1].give_up()
         await until(lambda: len(set(ear.payloads)) == RATE * LAST, LAST, "all have come")
         behind = [at for at, lag in zip(arrived, lags, strict=True) if lag > CAUGHT_UP and at < LAST]
         assert max(behind, default=BREAK) < BREAK + 10, f"the largest lag is {max(lags):.1f} s"

@@ -75,7 +75,7 @@ async def test_messages_that_wait_to_be_written_are_no_unread_answers() -> None:
         busy.forward(SpooledMessage(b"", message(number), BODY) for number in range(BUSY))
         await trio.testing.wait_all_tasks_blocked()
         busy.post(ParcelAnswer(1, None, ()))
-        assert not busy.scope.cancel_called
+        assert not busy.is_over
         frames: list[OverlayFrame] = []
         while len(frames) < BUSY + 1:
             frames += await other.receive()
@@ -92,9 +92,9 @@ async def test_who_reads_no_answers_is_given_up_all_the_same() -> None:
         await trio.testing.wait_all_tasks_blocked()
         for number in range(MAX_REQUESTS):
             unread.post(ParcelAnswer(number, None, ()))
-        assert not unread.scope.cancel_called
+        assert not unread.is_over
         unread.post(ParcelAnswer(MAX_REQUESTS, None, ()))
-        assert unread.scope.cancel_called
+        assert unread.is_over
 
 
 async def test_who_reads_no_long_answers_is_given_up_before_they_take_much() -> None:
@@ -106,9 +106,9 @@ async def test_who_reads_no_long_answers_is_given_up_before_they_take_much() -> 
         most = MAX_CONFIRMATIONS_WAITING // MAX_CONFIRMATIONS
         for number in range(most):
             unread.post(ParcelAnswer(number, None, longest))
-        assert not unread.scope.cancel_called
+        assert not unread.is_over
         unread.post(ParcelAnswer(most, None, longest))
-        assert unread.scope.cancel_called
+        assert unread.is_over
 
 
 async def test_who_reads_them_may_have_any_number_of_answers() -> None:
@@ -117,7 +117,7 @@ async def test_who_reads_them_may_have_any_number_of_answers() -> None:
         for number in range(3 * MAX_CONFIRMATIONS_WAITING // MAX_CONFIRMATIONS):
             busy.post(ParcelAnswer(number, None, longest))
             assert await other.receive()
-        assert not busy.scope.cancel_called
+        assert not busy.is_over
 
 
 async def test_parcels_and_messages_that_wait_take_turns() -> None:

@@ -55,6 +55,6 @@ class LinkDeadlines:
             now = max(self._now(), self._look_at)
             for link in [link for link in self._links if link.deadline <= now]:
                 del self._links[link]
-                link.scope.cancel()
+                link.give_up()
             self._look_at = min((link.deadline for link in self._links), default=math.inf)
             self._sleep = trio.CancelScope(deadline=self._trio_time(self._look_at)) if self._links else None

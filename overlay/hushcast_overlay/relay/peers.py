@@ -155,10 +155,8 @@ class Peers:
 
     def ping(self, hop: Hop) -> None:
         """Show a sign of life on the link to `hop`: if it was silent, neither end is to take it for idle."""
-        if self.is_linked(hop):
-            link = self._peers[hop].links[-1]
-            if link.is_quiet(self._now()):
-                link.post(Ping())
+        if self.is_linked(hop) and (link := self._peers[hop].links[-1]).is_quiet(self._now()):
+            link.post(Ping())
 
     async def connect(self, hop: Hop, patience: float) -> bool:
         """Have a link to `hop` opened; return whether that succeeded within `patience` seconds."""
@@ -192,17 +190,16 @@ class Peers:
             peer.linked = None
         self._deadlines.add(link)
         try:
-            with link.scope:
-                self._do(peer, actions)
-                # No name is given to what came: it would be kept until more comes.
-                while await self._take(peer, link, await channel.receive()):
-                    link.touch(self._now())
-                    self._deadlines.moved(link)
+            self._do(peer, actions)
+            # No name is given to what came: it would be kept until more comes.
+            while await self._take(peer, link, await channel.receive()):
+                link.touch(self._now())
+                self._deadlines.moved(link)
         except PeerError as error:
             self._counters.add("refused_form")
             log.debug("a link was closed", reason=str(error))
         except TransportError as error:
-            self._counters.add("links_failed")
+            self._counters.add("links_failed", int(not link.is_over))  # or it was given up
             log.debug("a link broke", reason=str(error))
         finally:
             link.end()
@@ -211,7 +208,9 @@ class Peers:
             await channel.aclose()
 
     async def _take(self, peer: Peer, link: Session, batch: Sequence[FromRelay]) -> bool:
-        """Take what came; return whether anything did."""
+        """Take what came; return whether anything did, and more is to be read."""
+        if link.is_over:
+            return False
         carried = [frame for frame in batch if isinstance(frame, Forward | HandIn)]
         for frame in batch if len(carried) < len(batch) else ():
             if isinstance(frame, Ack):
@@ -229,8 +228,9 @@ class Peers:
             elif isinstance(frame, BetweenCover):
                 self._relay.take_cover(frame, key_of(peer.hop))
         if carried:
-            self._acknowledge(link, len(carried), await self._take_over(carried, key_of(peer.hop)))
-        return bool(batch)
+            with link.taking():
+                self._acknowledge(link, len(carried), await self._take_over(carried, key_of(peer.hop)))
+        return bool(batch) and not link.is_over
 
     async def _take_over(self, carried: Sequence[Forward | HandIn], previous: bytes) -> list[int]:
         """Take over what a link carried; return the places of what leads nowhere here, or is not kept."""
@@ -250,7 +250,7 @@ class Peers:
         if link.take_over(count, unrouted):
             link.flush()
         else:
-            link.scope.cancel()
+            link.give_up()
 
     async def _answer(self, peer: Peer, link: Session, frame: ParcelFrame, scope: trio.CancelScope) -> None:
         number, taking = frame.number, self._relay.take_parcel(frame.sealed, key_of(peer.hop))
@@ -283,7 +283,7 @@ class Peers:
             elif isinstance(action, Reroute):
                 self._spawn(self._reroute, peer.hop, action.items)
             elif isinstance(action, Close):
-                action.link.scope.cancel()
+                action.link.give_up()
             else:
                 self._do_named(peer, action)
         if peer.deadline < math.inf or peer.timer is not None:
