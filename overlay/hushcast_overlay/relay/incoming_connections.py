@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 import trio
 
 from hushcast_overlay.connector import Connector
@@ -53,14 +55,13 @@ class IncomingConnections:
         """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
         return await self._connector.accept(stream, self._seed, decode_from_relay)
 
-    async def serve(self, channel: Channel[FromRelay]) -> None:
+    def serve(self, channel: Channel[FromRelay]) -> Awaitable[None]:
         """Answer one connection; raises a `PeerError` or `TransportError`."""
+        # No coroutine: there would be its frame for as long as there is the link.
         if channel.peer is None:
-            turn = self._connector.turns.take
-            await self._strangers.serve(channel.speaking(decode_from_stranger, turn))
-        elif self._shards.relay(channel.peer) is not None:
-            await self._peers.serve(channel)
-        elif channel.peer in self._children:
-            await self._children.serve(channel.speaking(decode_from_child))
-        else:
-            await self._owners.serve(channel.speaking(decode_from_owner))
+            return self._strangers.serve(channel.speaking(decode_from_stranger, self._connector.turns.take))
+        if self._shards.relay(channel.peer) is not None:
+            return self._peers.serve(channel)
+        if channel.peer in self._children:
+            return self._children.serve(channel.speaking(decode_from_child))
+        return self._owners.serve(channel.speaking(decode_from_owner))
