@@ -210,7 +210,7 @@ def _hearers(
     """Return who hears of leases that parcels have installed, and of those for boxes."""
 
     def lease_came(lease: Lease) -> None:
-        kept_links.prepare()
+        kept_links.prepare(lease.hop)
         box_came(lease)
 
     def box_came(lease: Lease) -> None:

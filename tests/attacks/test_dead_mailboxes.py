@@ -77,7 +77,8 @@ async def test_dead_hosts_are_dialled_a_few_at_once(
         token = os.urandom(16)
         point_at_the_dead(net, victim, token, DEAD)
         dialled = Dialled(victim, {node.id for node in net.relays})
-        victim.daemon.overlay.relay.kept_links.prepare()
+        relay = victim.daemon.overlay.relay
+        relay.kept_links.prepare(relay.leases.book.next_hops()[0])
         if with_a_message:
             day = net.calendar.day(net.now)
             body = os.urandom(1167)

@@ -45,9 +45,12 @@ class KeptLinks:
             pause, wait = SIGN_OF_LIFE * self._env.uniform(0.75, 1.0), self._turn() - self._env.now()
             await trio.sleep(min(pause, wait) if wait > 0 else pause)
 
-    def prepare(self) -> None:
-        """Have the link to the next hop of a lease that came opened soon."""
-        if not self._prepares:
+    def prepare(self, hop: Hop) -> None:
+        """Have the link to the next hop of a lease that came opened soon.
+
+        As a rule it is there: who passed the parcel on is the next hop.
+        """
+        if not (self._prepares or self._peers.is_linked(hop)):
             self._prepares = True
             self._spawn(self._prepare)
 
