@@ -24,7 +24,7 @@ from hushcast_runtime.retry import retry
 
 
 class OwnShards:
-    """The shards that one relay is in, held while `run` runs."""
+    """The shards that one relay is in, held from `begin` on."""
 
     def __init__(
         self,
@@ -45,17 +45,27 @@ class OwnShards:
         self._serving = serving
         self._wanted = wanted
         self._env = env
+        self._begun: set[int] = set()
 
-    async def run(self, spawn: Callable[..., None]) -> None:
-        """Take up each cut that a roster tells of, until cancelled, by tasks that `spawn` starts."""
+    async def begin(self, spawn: Callable[..., None]) -> None:
+        """Take up each cut that a roster tells of from now on, by tasks that `spawn` starts."""
         await self._rosters.fresh()  # after an absence old rosters tell of days gone by
-        begun: set[int] = set()
-        while True:
+        self._await_cut(spawn)
+
+    def _await_cut(self, spawn: Callable[..., None]) -> None:
+        def take_up() -> None:
             wanted = self._wanted()
-            for day in sorted(wanted.keys() - begun):
+            for day in sorted(wanted.keys() - self._begun):
                 spawn(self._hold, wanted[day])
-            begun = set(wanted)
-            await self._rosters.changed()
+            self._begun = set(wanted)
+            self._await_cut(spawn)
+
+        self._rosters.once(self._is_one_new, take_up)
+
+    def _is_one_new(self) -> bool:
+        wanted = self._wanted().keys()
+        self._begun &= wanted  # a day that comes again, as when the clock was wrong, is begun again
+        return bool(wanted - self._begun)
 
     async def _hold(self, sharding: Sharding) -> None:
         """Hold this relay's shard of one cut and, as a guide, the guide; again and again where that fails."""

@@ -65,6 +65,8 @@ class ShardKeeper:
         self._env = env
         self._counters = counters
         self._kept: dict[tuple[int, int], KeptShard] = {}
+        # By beacon and bits: each connection and parcel asks several times.
+        self._own: dict[tuple[bytes, int], int] = {}
         self._fetches: trio.CapacityLimiter | None = None  # until something is fetched that is not its own
         self._spawn: Callable[..., None] | None = None
 
@@ -90,7 +92,12 @@ class ShardKeeper:
 
     def own_shard(self, sharding: Sharding) -> int | None:
         """Return in which shard of a cut our own relay is, if it has a seat; `None` for a client."""
-        return None if self._us is None else shard_of_relay(sharding.beacon, self._us, sharding.bits)
+        if self._us is None:
+            return None
+        cut = sharding.beacon, sharding.bits
+        if (shard := self._own.get(cut)) is None:
+            shard = self._own[cut] = shard_of_relay(sharding.beacon, self._us, sharding.bits)
+        return shard
 
     def held(self, sharding: Sharding, shard: int) -> KeptShard | None:
         """Return a shard if it is held."""
@@ -108,6 +115,7 @@ class ShardKeeper:
 
     def forget(self, staying: Collection[int]) -> None:
         """Drop the shards of all cuts but those for these days."""
+        self._own.clear()  # those of now are computed again
         for kept in [kept for kept in self._kept.values() if kept.day not in staying]:
             self._drop(kept)
 

@@ -96,7 +96,7 @@ class Shards:
         def start() -> None:
             self._keeper.begin(spawn)
             if self._own is not None:
-                spawn(self._own.run, spawn)
+                spawn(self._own.begin, spawn)
             spawn(self._forget_lapsed)
 
         self._rosters.once(self._has_anything, start)
