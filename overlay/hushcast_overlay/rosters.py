@@ -222,8 +222,10 @@ class RosterKeeper:
 
     def once(self, is_so: Callable[[], bool], begin: Callable[[], None]) -> None:
         """Call `begin` when `is_so`: now, or once a roster was taken; what may never come costs no task."""
-        self._awaited.append((is_so, begin))
-        self._look()
+        if is_so():
+            begin()
+        else:
+            self._awaited.append((is_so, begin))
 
     async def run(self) -> None:
         """Fetch rosters as they are published, until cancelled."""
@@ -258,7 +260,7 @@ class RosterKeeper:
         self._pass_over_ahead()
         more = True
         while more:
-            chained = self.newest is not None and not self._is_far_behind()
+            chained = self._can_follow()
             after = self.newest.epoch if self.newest is not None and chained else self._begin
             fetched = await self._source.fetch(after, self.newest)
             self._answered_at = self._env.elapsed()
@@ -294,10 +296,9 @@ class RosterKeeper:
         self._look()
 
     def _look(self) -> None:
-        due = [(is_so, begin) for is_so, begin in self._awaited if is_so()]
-        self._awaited = [awaited for awaited in self._awaited if awaited not in due]
-        for _, begin in due:
-            begin()
+        awaited, self._awaited = self._awaited, []
+        for is_so, begin in awaited:
+            self.once(is_so, begin)
 
     def _next_standing(self, roster: Roster) -> RosterStanding:
         if is_cut(roster):
@@ -353,10 +354,9 @@ class RosterKeeper:
             self._digests.pop(epoch, None)
         self._hold_all([held for held in self._standings if held.roster.epoch not in ahead])
 
-    def _is_far_behind(self) -> bool:
-        if self.newest is None:
-            return False
-        return self.calendar.epoch(self._env.now()) - self.newest.epoch > MAX_ABSENCE
+    def _can_follow(self) -> bool:
+        epoch, newest = self.calendar.epoch(self._env.now()), self.newest
+        return newest is not None and epoch - newest.epoch <= MAX_ABSENCE
 
     def _next_moment(self) -> float:
         """Unix time at which the next roster can be there; each daemon asks at a moment of its own."""
