@@ -351,8 +351,7 @@ class SeveralDirectories:
 
     def terms(self) -> SeatTerms | None:
         """Return what newcomers meet by the newest head."""
-        newest = self._following.state.newest if self._following.state is not None else None
-        head = None if newest is None else decode_head(newest.head)
+        head = self._following.newest
         if head is None or not head.authorities.is_spoken:
             return None
         return SeatTerms(

@@ -126,10 +126,10 @@ class Parcels:
 
     def _is_paid(self, parcel: Parcel, epoch: int) -> bool:
         """Tell whether the stamp inside holds, at the least that whoever made it was asked for."""
-        asked = price(parcel.instruction, self._shards.least_price(self._relay))
-        if parcel.stamp is None or not asked:
+        if parcel.stamp is None:  # as a rule
             return False
-        return self._stamps.spend(parcel.stamp, instructed(parcel.instruction), epoch, asked)
+        asked = price(parcel.instruction, self._shards.least_price(self._relay))
+        return bool(asked) and self._stamps.spend(parcel.stamp, instructed(parcel.instruction), epoch, asked)
 
     def _refused(self, refusal: Refusal) -> ParcelAnswer:
         return ParcelAnswer(0, counted_refusal(refusal, self._counters), ())

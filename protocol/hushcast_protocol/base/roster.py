@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -44,12 +45,17 @@ class Network(Wire, frozen=True, tag="network"):
     @property
     def id(self) -> bytes:
         """32 bytes that salt topic keys and open every handshake."""
-        return digest(Domain.NETWORK, encode(self))
+        return _network_id(self)
 
     @property
     def calendar(self) -> Calendar:
         """The network's epochs and days."""
         return Calendar(self.epoch_seconds)
+
+
+@functools.lru_cache(maxsize=16)  # a daemon has one, which each parcel and each descriptor is compared with
+def _network_id(network: Network) -> bytes:
+    return digest(Domain.NETWORK, encode(network))
 
 
 class Descriptor(Wire, frozen=True, tag="descriptor/1"):
