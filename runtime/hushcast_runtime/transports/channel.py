@@ -74,16 +74,17 @@ class Channel(Generic[FrameT]):
         self.peer: bytes | None = None
         """The other end's proven key; `None` where it stays anonymous."""
 
-    async def handshake(self, turn: Turn = NO_TURN) -> HandshakeDone:
+    async def handshake(self, turn: Turn | None = None) -> HandshakeDone:
         """Run the handshake; raise a `PeerError`, `OtherWire` among them, or `TransportError`.
 
-        A `turn` is taken before each of its steps.
+        A `turn` is taken before each of its steps, if there is one: what is read has waited for others.
         """
         with _TRANSLATED, _within(HANDSHAKE_TIMEOUT):
             await self._flush()
             while True:
                 data = await self._read()
-                await turn()
+                if turn is not None:
+                    await turn()
                 coming = self._link.receive(data)
                 established = next(coming, None)
                 await self._flush()
@@ -263,7 +264,7 @@ async def open_channel(
 
 
 async def accept_channel(
-    stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT], turn: Turn = NO_TURN
+    stream: trio.abc.Stream, link: Link, decode: Callable[[bytes], FrameT], turn: Turn | None = None
 ) -> tuple[Channel[FrameT], HandshakeDone]:
     """Run the handshake over a stream, which is closed if that fails; a `turn` is taken for each step."""
     channel = Channel(stream, link, decode)
