@@ -162,8 +162,8 @@ async def test_two_that_remove_the_same_one_come_together_though_one_has_a_new_d
         await one.service.devices.remove("device 3")
         await two.service.devices.remove("device 3")
         await trio.sleep(4 * SOON)
-        assert some.circle(one).own.keys == some.circle(two).own.keys
-        assert some.are_equal(one, two)
+        assert some.circle(one).own.keys == some.circle(two).own.keys == some.circle(new).own.keys
+        assert some.are_equal(one, two, new)
         nursery.cancel_scope.cancel()
 
 

@@ -11,10 +11,10 @@ from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
 from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
-from hushcast_protocol.base.wire import decoder, encode
-from hushcast_protocol.devices.circle_secrets import CircleKeys, CircleSecret
-from hushcast_protocol.devices.shared_entries import MAX_ENTRY, SharedEntry
-from hushcast_protocol.devices.shared_state import SharedState
+from hushcast_protocol.base.wire import PublicKey, decoder, encode
+from hushcast_protocol.devices.circle_secrets import CircleKeys, CircleSecret, is_stale
+from hushcast_protocol.devices.shared_entries import MAX_ENTRY, DeviceValue, EntryKind, SharedEntry
+from hushcast_protocol.devices.shared_state import MAX_SHARED, SharedState
 from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, Store, record_reader
 
@@ -50,6 +50,8 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     without: tuple[bytes, ...]
     change: Signed | None
     former: tuple[tuple[bytes, float], ...]
+    invited: tuple[tuple[bytes, bytes], ...] = ()
+    untold: tuple[bytes, ...] = ()
 
 
 @dataclass(eq=False)
@@ -66,11 +68,36 @@ class OwnCircle:
     state: SharedState = field(default_factory=SharedState)
     unsaid: list[bytes] = field(default_factory=list)
     """Marks of what was read here, which wait for the next beat."""
+    invited: dict[PublicKey, bytes] = field(default_factory=dict)
+    """Devices that this one let in, until another has drawn a secret for them; by the mark of their last."""
+    removed_by: PublicKey | None = None
+    """Who says that this device was removed: it holds no entry of that, and goes by the new secret."""
+    untold: frozenset[bytes] = frozenset()
+    """Places of subscriptions that are here by the word of one that did not stand: others are not told."""
 
     @property
     def key(self) -> bytes:
         """By which the others know this device."""
         return self.seed.public()
+
+    def removed(self) -> frozenset[PublicKey]:
+        """Return who else was removed: entries may follow, of whom the secret is kept from."""
+        return (self.state.removed() | self.keys.without) - {self.key}
+
+    def removed_or_self(self) -> frozenset[PublicKey]:
+        """Return who was removed, and this device if one that stands says so."""
+        return self.removed() | ({self.key} if self.removed_by in self.living() else set())
+
+    def living(self) -> dict[PublicKey, DeviceValue]:
+        """Return who was not."""
+        removed = self.removed()
+        return {key: value for key, value in self.state.living().items() if key not in removed}
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a new secret is: a removed device knows this one, or one that was let in does not."""
+        is_left_out = any(told != self.keys.mark for told in self.invited.values())
+        return is_left_out or is_stale(self.keys, self.state.removed())
 
 
 _decode = record_reader(_Stored, "circle")
@@ -89,6 +116,8 @@ def circle_change(own: OwnCircle) -> Change:
         tuple(sorted(keys.without)),
         own.change,
         tuple((secret.reveal(), until) for secret, until in own.former),
+        tuple(own.invited.items()),
+        tuple(sorted(own.untold)),
     )
     return Change(_CIRCLE, _KEY, encode(stored))
 
@@ -97,6 +126,15 @@ def entry_change(entry: SharedEntry, is_gone: bool = False) -> Change:
     """Return the record of an entry, or that it is gone."""
     kind, name = entry.place
     return Change(_ENTRY, bytes([kind]) + name, None if is_gone else encode(entry))
+
+
+def fallen_changes(own: OwnCircle, gone: list[SharedEntry]) -> list[Change]:
+    """Return the records that change as entries count no more; what has begun by one goes on here alone."""
+    if not gone:
+        return []
+    places = [entry.name for entry in gone if entry.kind is EntryKind.SUBSCRIPTION]
+    own.untold = frozenset([*places, *own.untold][: 2 * MAX_SHARED])
+    return [*(entry_change(entry, is_gone=True) for entry in gone), circle_change(own)]
 
 
 def unsaid_change(mark: bytes, is_said: bool = False) -> Change:
@@ -118,6 +156,8 @@ async def load_circle(store: Store, today: int) -> OwnCircle | None:
                 CircleKeys(secret, kept.generation, kept.mark, frozenset(kept.without)),
                 kept.change,
                 [(CircleSecret(former), until) for former, until in kept.former],
+                invited=dict(kept.invited),
+                untold=frozenset(kept.untold),
             )
         )
 

@@ -6,7 +6,7 @@ does on a device shows neither in when its daemon speaks nor, but for what other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import trio
 
@@ -15,6 +15,7 @@ from hushcast_local.devices.circle_records import (
     circle_change,
     entry_change,
     erase_circle,
+    fallen_changes,
     unsaid_change,
 )
 from hushcast_local.devices.hidden_topics import HiddenTopics
@@ -27,13 +28,11 @@ from hushcast_protocol.devices.circle_secrets import (
     MAX_SEALED_TO,
     CircleKeys,
     CircleSecret,
-    Expelled,
     check_secret,
     draw_secret,
-    is_sealed_to_any,
-    is_stale,
     kept_from,
     rank_of,
+    sealed_to,
     take_secret,
 )
 from hushcast_protocol.devices.shared_entries import (
@@ -46,6 +45,7 @@ from hushcast_protocol.devices.shared_entries import (
 from hushcast_protocol.devices.shared_state import MAX_DEVICES
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.store import Change
 
 MAX_FORMER = 4  # secrets of before that are listened to: one for each device that was removed lately
 MAX_UNSAID = 4_096  # marks of what was read that wait for the next beat; what is over waits in entries
@@ -54,11 +54,12 @@ LATELY = 3  # epochs for which what another device told of itself counts as what
 _FRESH = 1  # days after its own in which a beat in a topic of before is answered
 _STEP = 32  # entries whose signatures are checked at once, some 5 ms
 
-Follow = Callable[[SharedEntry], None]
+Follow = Callable[[SharedEntry, bool], None]
+"""Does here what an entry of another device says; or no more, where the second one is true."""
 
 
 class DeviceCircle:
-    """One device in its circle, while it runs; `follow` hears of entries that others changed."""
+    """One device in its circle, while it runs; `follow` hears of entries that came, or that fell."""
 
     def __init__(
         self, own: OwnCircle, topics: HiddenTopics, calendar: Calendar, context: Context, follow: Follow
@@ -91,11 +92,13 @@ class DeviceCircle:
         with self.scope:
             for secret in self._secrets():
                 self._listen(secret)
+            # A version before left what a removed device wrote in its name; a daemon may have ended midway.
+            await self._store.write(*await self._take_over(own.removed()))
             while True:
                 epoch = self._calendar.epoch(self._env.now()) + 1
                 begin, end = map(self._calendar.epoch_start, (epoch, epoch + 1))
                 await self._env.sleep_until(self._env.uniform(begin, end))
-                if is_stale(own.keys, own.state.removed()):
+                if own.is_due:
                     await self.renew()
                 await self.beat()
                 await self._let_go()
@@ -122,8 +125,10 @@ class DeviceCircle:
         if len(self.own.state.devices()) >= MAX_DEVICES:
             raise Refusal(f"{MAX_DEVICES} devices were in this circle, removed ones included")
         await self._merge([entry])
-        if entry.device not in self._living():
+        if entry.device not in self.own.living():
             raise Refusal("a device that was removed does not come back: it needs new keys")
+        self.own.invited[entry.device] = self.own.keys.mark
+        await self._store.write(circle_change(self.own))
 
     def heard_at(self, device: bytes) -> float | None:
         """Return when (Unix seconds) the epoch began in which a device was heard last, if it was lately."""
@@ -131,24 +136,24 @@ class DeviceCircle:
         return None if heard is None else self._calendar.epoch_start(heard[0])
 
     async def remove(self, device: bytes) -> None:
-        """Remove a device: the others go on under a new secret. Durable on return, and told."""
+        """Remove a device: the others go on under a new secret. Durable on return, and told.
+
+        Nothing counts from then on that it has written, but what this one writes anew.
+        """
         held = self.own.state.living()[device]
-        await self.write(DeviceValue(held.title, held.agreement, True), device)
+        taken_over = await self._take_over({device})
+        removal = self.own.state.write(self.own.seed, DeviceValue(held.title, held.agreement, True), device)
+        await self._store.write(*taken_over, entry_change(removal))
         await self.renew()
         await self._tell(self.own.former[-1][0], self._change_alone())
 
-    async def renew(
-        self,
-        above: int = 0,
-        among: frozenset[PublicKey] | None = None,
-        gone: frozenset[PublicKey] = frozenset(),
-    ) -> None:
-        """Draw a new secret, which neither removed devices get, whoever removed them, nor those `gone`.
+    async def renew(self, above: int = 0, among: frozenset[PublicKey] | None = None) -> None:
+        """Draw a new secret, which no removed devices get, whoever removed them.
 
         It stands above a generation, and is for some devices alone where these are given.
         """
         own, known = self.own, self.own.state.removed()
-        removed = (self._removed() | gone) - {own.key}
+        removed = own.removed()
         living = {key: value for key, value in own.state.living().items() if key not in removed}
         if among is not None:
             living = {key: value for key, value in living.items() if key == own.key or key in among}
@@ -156,6 +161,11 @@ class DeviceCircle:
         without = frozenset([*sorted(known), *sorted(removed - known)][:MAX_SEALED_TO])
         before = own.keys._replace(generation=max(own.keys.generation, above))
         signed, keys = draw_secret(own.seed, before, living, without, self._env.randomness)
+        own.invited = {
+            key: keys.mark if among is None or key in among else told
+            for key, told in own.invited.items()
+            if key not in removed
+        }
         await self._change_to(keys, signed)
 
     async def beat(self) -> None:
@@ -192,8 +202,11 @@ class DeviceCircle:
         return [self.own.keys.secret, *(secret for secret, _ in self.own.former)]
 
     def _change_alone(self) -> Beat:
-        change = () if self.own.change is None else (self.own.change,)
-        return Beat(self.own.key, self.today, None, (), change)
+        """Return what is said in a topic of before: the present secret, and who removed whom."""
+        own = self.own
+        change = () if own.change is None else (own.change,)
+        removals = [entry for entry in own.state if entry.is_removal() and entry.name in own.keys.without]
+        return Beat(own.key, self.today, None, fitting(removals), change)
 
     async def _tell(self, secret: CircleSecret, beat: Beat) -> None:
         payload = seal_beat(secret, self.own.seed, beat, self._env.randomness)
@@ -233,64 +246,106 @@ class DeviceCircle:
         if beat.device == own.key:
             return
         is_present = secret == own.keys.secret
-        if beat.device in self._removed():
+        if beat.device in self.own.removed():
             raise AuthenticationError("a removed device speaks")
         if is_present:
             await self._merge(beat.entries)  # a new device tells of itself
-        if beat.device not in self._living():
+        if beat.device not in self.own.living():
             raise AuthenticationError("a device speaks that nobody has told of")
+        if not is_present:
+            await self._merge(beat.entries, is_present=False)
         if is_present:
             self._heard[beat.device] = self._calendar.epoch(self._env.now()), beat
             self._are_here.add(beat.device)
-        elif own.change not in beat.secrets and self.today - beat.day <= _FRESH:
+        elif own.change not in beat.secrets and beat.day >= max(self._left_on(secret), self.today - _FRESH):
             # Who knows it is not answered, or two would answer each other; who was removed has older beats.
             self._to_answer.add(secret)
         for signed in beat.secrets:
             await self._take(signed, is_present)
 
-    async def _merge(self, entries: Iterable[SharedEntry]) -> None:
+    def _left_on(self, former: CircleSecret) -> int:
+        """Return the day on which a secret of before was the present one for the last time."""
+        until = dict(self.own.former).get(former, 0.0)
+        return self._calendar.day(until - FORMER_KEPT * self._calendar.epoch_seconds)
+
+    async def _merge(self, entries: Iterable[SharedEntry], is_present: bool = True) -> None:
+        own = self.own
         changed: list[SharedEntry] = []
         for number, entry in enumerate(entries):
             try:
-                if self.own.state.merge(entry, self.today):
+                if not own.state.counts(entry, own.keys.without, is_present):
+                    continue
+                if entry.name == own.key and entry.is_removal():
+                    entry.check()
+                    own.removed_by = entry.device
+                elif own.state.merge(entry, self.today):
                     changed.append(entry)
             except PeerError:
                 log.debug("an entry was not its device's")
             if number % _STEP == _STEP - 1:
                 await trio.lowlevel.checkpoint()
-        await self._store.write(*map(entry_change, changed))
+        gone = own.state.part_from(own.removed())
+        await self._store.write(*map(entry_change, changed), *self._let_fall(gone))
         for entry in changed:
-            self._follow(entry)
+            if entry not in gone:
+                self._follow(entry, False)
 
-    def _removed(self) -> frozenset[PublicKey]:
-        """Return who was removed, as far as is known: of whom the secret was kept from entries may follow."""
-        return self.own.state.removed() | self.own.keys.without
+    async def _take_over(self, removed: Collection[PublicKey]) -> list[Change]:
+        """Write anew what removed devices wrote, and return what changes on disk."""
+        changes: list[Change] = []
+        while True:
+            written, gone = self.own.state.take_over(self.own.seed, removed, _STEP)
+            if not written:
+                return changes
+            changes += map(entry_change, written)
+            changes += (entry_change(entry, is_gone=True) for entry in gone)
+            await trio.lowlevel.checkpoint()
 
-    def _living(self) -> dict[PublicKey, DeviceValue]:
-        removed = self._removed()
-        return {key: value for key, value in self.own.state.living().items() if key not in removed}
+    def _let_fall(self, gone: list[SharedEntry]) -> list[Change]:
+        """Do no more here what these entries said; return what changes on disk."""
+        for entry in gone:
+            self._follow(entry, True)
+        return fallen_changes(self.own, gone)
 
     async def _take(self, signed: Signed, is_present: bool) -> None:
         """Take a new secret, if it holds; `is_present` of one that was told under the secret of now.
 
-        Above what somebody drew for a removed device, too, who had not heard, another one is drawn.
+        Above what somebody drew for a removed device, too, who had not heard, another one is drawn. One that
+        tells of a removal is gone by whatever its rank: who was removed knows the present one.
         """
-        own, removed = self.own, self._removed()
+        own = self.own
         if own.change is not None and signed.body == own.change.body:
             return
-        among = check_secret(signed, own.key, own.keys, removed, None if is_present else own.change)
-        if among is not None or is_sealed_to_any(signed, removed):
-            if rank_of(signed) > own.keys.rank:
-                await self.renew(rank_of(signed)[0], among, kept_from(signed))
-            return
-        try:
-            keys = take_secret(signed, own.key, own.agreement)
-        except Expelled:
+        among = check_secret(signed, own.keys, own.removed_or_self(), None if is_present else own.change)
+        if own.key in kept_from(signed):
             log.warning("this device was removed from its circle")
             self._spawn(self.end)
             return
-        if keys.rank > own.keys.rank:
-            await self._change_to(keys, signed)
+        is_news, is_higher = not kept_from(signed) <= own.keys.without, rank_of(signed) > own.keys.rank
+        if not is_news and not is_higher:
+            return
+        if among is None and own.key not in sealed_to(signed):
+            raise AuthenticationError("a new secret is not for this device")
+        await self._stay_with(sealed_to(signed) if among is None else among, kept_from(signed))
+        if among is not None or sealed_to(signed) & self.own.removed():
+            if is_higher:
+                await self.renew(rank_of(signed)[0], among)
+            return
+        keys = take_secret(signed, own.key, own.agreement)
+        known = sealed_to(signed)
+        own.invited = {key: told for key, told in own.invited.items() if key not in known}
+        await self._change_to(keys, signed)
+
+    async def _stay_with(self, others: frozenset[PublicKey], without: frozenset[PublicKey]) -> None:
+        """Forget what was heard of all but these: they may be made up, by one that was removed meanwhile.
+
+        So may removals that nobody else has told of, and a secret that was drawn because of these.
+        """
+        own = self.own
+        own.invited = {key: told for key, told in own.invited.items() if key not in without}
+        gone = own.state.stay_with(others.union(own.invited, {own.key}), without)
+        await self._store.write(*self._let_fall(gone))
+        own.keys = own.keys._replace(without=own.keys.without & own.state.removed())
 
     async def _change_to(self, keys: CircleKeys, signed: Signed) -> None:
         own = self.own
@@ -309,7 +364,7 @@ class DeviceCircle:
     async def _let_go(self) -> None:
         """Leave topics of before once all have come from there, or have been away for too long."""
         own = self.own
-        are_all_here = self._are_here >= self._living().keys()
+        are_all_here = self._are_here >= self.own.living().keys()
         over = [one for one in own.former if are_all_here or one[1] < self._env.now()]
         if over:
             own.former = [one for one in own.former if one not in over]

@@ -74,7 +74,7 @@ class Devices:
             await self._topics.close_others([])
             return
         for entry in own.state:
-            self._follow(entry)
+            self._follow(entry, False)
         await self._share_held(revive=False)
 
     @property
@@ -245,7 +245,7 @@ class Devices:
         self._live(own)
         await self._share_held(revive=True)
         for entry in own.state:
-            self._follow(entry)
+            self._follow(entry, False)
 
     def _live(self, own: OwnCircle) -> None:
         self._circle = DeviceCircle(own, self._topics, self._calendar, self._context, self._follow)
@@ -255,7 +255,8 @@ class Devices:
         """Share what is subscribed to here; with `revive` also what others have ended."""
         for held in self.held:
             link, where = write_link(held.interest.topic), write_where(held.interest.predicate)
-            if revive or self.circle.own.state.subscription(link, where) is None:
+            is_new = self.circle.own.state.subscription(link, where) is None
+            if revive or (is_new and subscription_place(link, where) not in self.circle.own.untold):
                 await self.note_begun(held)
 
     async def _admit(self, entry: SharedEntry) -> None:
@@ -266,19 +267,22 @@ class Devices:
         if circle is not None and not is_hidden_topic(topic):
             circle.note_read(message_id)
 
-    def _follow(self, entry: SharedEntry) -> None:
-        """Do here what another device did, at a moment of its own."""
+    def _follow(self, entry: SharedEntry, has_fallen: bool) -> None:
+        """Do here what another device did, at a moment of its own; where its word fell, begin it no more."""
         if entry.kind is EntryKind.SUBSCRIPTION:
-            self._context.spawn(self._follow_subscription, entry.read())
+            self._context.spawn(self._follow_subscription, entry.read(), has_fallen)
 
-    async def _follow_subscription(self, value: SubscriptionValue) -> None:
+    async def _follow_subscription(self, value: SubscriptionValue, has_fallen: bool) -> None:
         if value.is_ended:
-            await self._follow_end(value.name)
+            if not has_fallen:
+                await self._follow_end(value.name)
             return
         try:
             topic = parse_topic(value.link)
             interest = Interest(topic, parse_where(value.where, topic.attributes))
-            if not self.plan.holds(interest):
+            if has_fallen and interest in self.plan.interests:
+                await self.plan.take_back(topic, interest.predicate)
+            elif not has_fallen and not self.plan.holds(interest):
                 await self.plan.add(interest, value.terms, self.plan.followed, value.name)
         except (UsageError, Refusal):
             log.warning("a subscription of another device cannot be taken over")

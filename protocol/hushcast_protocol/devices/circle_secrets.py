@@ -8,7 +8,7 @@ was sealed to a device which somebody else removed, the next one is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Annotated, NamedTuple
 
@@ -125,14 +125,15 @@ def draw_secret(
 
 
 def check_secret(
-    signed: Signed, own: PublicKey, keys: CircleKeys, removed: Collection[PublicKey], last: Signed | None
+    signed: Signed, keys: CircleKeys, removed: Collection[PublicKey], last: Signed | None
 ) -> frozenset[PublicKey] | None:
     """Return `None` where a new secret may be taken; else those for whom one is to be drawn above it.
 
     `last` is what told of the present secret, where the new one was told under one of before. Removed devices
     know that, too: they can invent others there, and mislead one that has not heard of their removal. So it
-    removes nobody who hears it there, and who drew it, and all whom it is sealed to, have to be devices that
-    the present one speaks of. An honest one may know others; who both know then go on together.
+    is without those alone that this device knows to be removed, by the word of one that stands; and who drew
+    it, and all whom it is sealed to, have to be devices that the present one speaks of. An honest one may
+    know others; who both know then go on together.
 
     Raises `AuthenticationError` where it is not to be followed in any way or the maker did not sign it, and
     `DecodeError`.
@@ -145,13 +146,14 @@ def check_secret(
         if said.maker in removed:
             raise AuthenticationError("a removed device drew a new secret")
         return None
-    known = _decode(last.body)
-    sealed_to, boxes = {key for key, _ in known.boxes}, {key for key, _ in said.boxes}
-    if own in said.without or said.maker not in sealed_to.difference(removed):
+    here, boxes = sealed_to(last), sealed_to(signed)
+    if said.maker not in here.difference(removed):
         raise AuthenticationError("a new secret is of devices that the present one does not know")
-    if boxes <= {*sealed_to, *known.without}:
+    if not kept_from(signed) <= set(removed):
+        raise AuthenticationError("a new secret is without devices that nobody who stands removed")
+    if boxes <= here | kept_from(last):
         return None
-    return frozenset(sealed_to & {*boxes, *said.without}).difference(removed)
+    return (here & (boxes | kept_from(signed))).difference(removed)
 
 
 def rank_of(signed: Signed) -> tuple[int, bytes]:
@@ -164,9 +166,9 @@ def kept_from(signed: Signed) -> frozenset[PublicKey]:
     return frozenset(_decode(signed.body).without)
 
 
-def is_sealed_to_any(signed: Signed, devices: Container[PublicKey]) -> bool:
-    """Tell whether a new secret is for any of some devices; raise `DecodeError`."""
-    return any(key in devices for key, _ in _decode(signed.body).boxes)
+def sealed_to(signed: Signed) -> frozenset[PublicKey]:
+    """Return the devices that a new secret is for: by its maker's word they stand; raise `DecodeError`."""
+    return frozenset(key for key, _ in _decode(signed.body).boxes)
 
 
 def take_secret(signed: Signed, own: PublicKey, agreement: AgreementKey) -> CircleKeys:

@@ -127,14 +127,17 @@ class SharedEntry(Wire, frozen=True):
         """Return the value, of the type that the kind has; raise `DecodeError`."""
         return _DECODERS[self.kind](self.value)
 
+    def is_removal(self) -> bool:
+        """Tell whether it says that a device was removed; raise `DecodeError`."""
+        return self.kind is EntryKind.DEVICE and bool(self.read().is_removed)
+
     def rank(self) -> tuple[bool, int, bytes, bytes]:
         """Return what decides between two entries for one place: the higher one holds.
 
         The removal of a device is above all else. The stamp decides where a device that was restored from a
         backup has used a counter twice.
         """
-        is_final = self.kind is EntryKind.DEVICE and bool(self.read().is_removed)
-        return is_final, self.counter, self.device, self.stamp
+        return self.is_removal(), self.counter, self.device, self.stamp
 
     def check(self) -> None:
         """Raise `AuthenticationError` unless its device signed it, `DecodeError` if its value is none."""

@@ -8,7 +8,8 @@ read are kept for `MARKS_KEPT` days, and of them the highest `MAX_READ`: a maxim
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -60,6 +61,11 @@ class _Held(NamedTuple):
     part: int
 
     @property
+    def is_removal(self) -> bool:
+        """Whether it says that a device was removed."""
+        return self.rank[0]
+
+    @property
     def age(self) -> tuple[int, tuple[bool, int, bytes, bytes]]:
         """What orders marks of what was read; the lowest goes first."""
         return self.value.day, self.rank
@@ -96,6 +102,55 @@ class SharedState:
             self._take(entry, self.counter + 1)
         return entry
 
+    def counts(self, entry: SharedEntry, without: Collection[PublicKey], is_present: bool = True) -> bool:
+        """Tell whether an entry may be taken, under the secret of now or under one of before.
+
+        Of a device that was removed nothing is, but that others were which the secret is `without` already:
+        what it had written by then who removed it has written anew. Under a secret of before, which it knows,
+        removals alone are taken, of devices that this one has been told of. Raises `DecodeError`.
+        """
+        is_removal = entry.is_removal()
+        if is_removal and entry.name in without:
+            return True
+        writer = self._held[EntryKind.DEVICE].get(entry.device)
+        if entry.device in without or (writer is not None and writer.is_removal):
+            return False
+        return is_present or (is_removal and writer is not None)
+
+    def take_over(
+        self, seed: Seed, gone: Collection[PublicKey], most: int
+    ) -> tuple[list[SharedEntry], list[SharedEntry]]:
+        """Write anew, as a device's own, some of what removed devices wrote; call it until all is.
+
+        Returns what was written, and what of theirs is in no place any more. A subscription stands where it
+        stood, so that who has changed it meanwhile is not undone.
+        """
+        theirs = list(islice(self._said_by(gone), most))
+        written: list[SharedEntry] = []
+        for held in theirs:
+            self._drop(held)
+            if held.entry.kind is EntryKind.READ:
+                written.append(self.write(seed, held.value))
+            else:
+                entry = write_entry(seed, held.entry.counter, held.value)
+                self._take(entry, 0)
+                written.append(entry)
+        return written, [held.entry for held in theirs if held.entry.kind is EntryKind.READ]
+
+    def part_from(self, gone: Collection[PublicKey]) -> list[SharedEntry]:
+        """Forget what removed devices wrote but of devices; return that."""
+        return self._forget(list(self._said_by(gone)))
+
+    def stay_with(self, staying: Collection[PublicKey], without: Collection[PublicKey]) -> list[SharedEntry]:
+        """Forget what others than these wrote, and return it; whom a secret is `without` stays removed."""
+        return self._forget(
+            [
+                held
+                for held in self._all()
+                if held.entry.device not in staying and not (held.is_removal and held.entry.name in without)
+            ]
+        )
+
     def merge(self, entry: SharedEntry, today: int) -> bool:
         """Take an entry from another device; return whether that changed anything.
 
@@ -117,10 +172,9 @@ class SharedState:
 
     def lapse(self, today: int) -> list[SharedEntry]:
         """Forget marks of days long gone; return their entries."""
-        gone = [held for held in self._held[EntryKind.READ].values() if _is_old(held.value, today)]
-        for held in gone:
-            self._drop(held)
-        return [held.entry for held in gone]
+        return self._forget(
+            [held for held in self._held[EntryKind.READ].values() if _is_old(held.value, today)]
+        )
 
     def summary(self, today: int) -> bytes:
         """Return 512 bytes that tell of what is held on a day, and nothing of it to who does not hold it."""
@@ -181,6 +235,19 @@ class SharedState:
     def _all(self) -> Iterator[_Held]:
         return (held for kind in self._held.values() for held in kind.values())
 
+    def _said_by(self, devices: Collection[PublicKey]) -> Iterator[_Held]:
+        """Return what devices wrote but of devices."""
+        return (
+            held
+            for held in self._all()
+            if held.entry.device in devices and held.entry.kind is not EntryKind.DEVICE
+        )
+
+    def _forget(self, gone: list[_Held]) -> list[SharedEntry]:
+        for held in gone:
+            self._drop(held)
+        return [held.entry for held in gone]
+
     def _has_room(self, entry: SharedEntry, bounds: Mapping[EntryKind, int]) -> bool:
         held, most = self._held[entry.kind], bounds.get(entry.kind)
         return most is None or entry.name in held or len(held) < most
@@ -222,9 +289,8 @@ def _is_ahead(entry: SharedEntry, today: int) -> bool:
     its counter.
     """
     tomorrow, value = today + 1, entry.read()  # clocks differ
-    is_final = isinstance(value, DeviceValue) and value.is_removed
     is_marked_ahead = isinstance(value, ReadValue) and value.day > tomorrow
-    return is_marked_ahead or (entry.counter > tomorrow * COUNTED_A_DAY and not is_final)
+    return is_marked_ahead or (entry.counter > tomorrow * COUNTED_A_DAY and not entry.is_removal())
 
 
 def _part(place: Place) -> int:
