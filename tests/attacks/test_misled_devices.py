@@ -161,7 +161,7 @@ async def test_two_that_remove_the_same_one_come_together_though_one_has_a_new_d
         await one.start(nursery)
         await one.service.devices.remove("device 3")
         await two.service.devices.remove("device 3")
-        await trio.sleep(4 * SOON)
+        await trio.sleep(10 * SOON)
         assert some.circle(one).own.keys == some.circle(two).own.keys == some.circle(new).own.keys
         assert some.are_equal(one, two, new)
         nursery.cancel_scope.cancel()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
+import trio
 
 from hushcast_protocol.base.crypto.hashes import LABEL
 from hushcast_protocol.base.crypto.secrets import AgreementKey, Seed
 from hushcast_protocol.base.crypto.signatures import Signed
-from hushcast_protocol.base.errors import DecodeError
+from hushcast_protocol.base.errors import DecodeError, PeerError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import PublicKey, decoder, encode
-from hushcast_protocol.devices.circle_secrets import CircleKeys, CircleSecret, is_stale
+from hushcast_protocol.devices.circle_secrets import CircleKeys, CircleSecret
 from hushcast_protocol.devices.shared_entries import MAX_ENTRY, DeviceValue, EntryKind, SharedEntry
 from hushcast_protocol.devices.shared_state import MAX_SHARED, SharedState
 from hushcast_runtime.storage.recovery import restore, sized
@@ -52,6 +54,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     former: tuple[tuple[bytes, float], ...]
     invited: tuple[tuple[bytes, bytes], ...] = ()
     untold: tuple[bytes, ...] = ()
+    words: tuple[SharedEntry, ...] = ()
 
 
 @dataclass(eq=False)
@@ -69,7 +72,7 @@ class OwnCircle:
     unsaid: list[bytes] = field(default_factory=list)
     """Marks of what was read here, which wait for the next beat."""
     invited: dict[PublicKey, bytes] = field(default_factory=dict)
-    """Devices that this one let in, until another has drawn a secret for them; by the mark of their last."""
+    """Devices that this one let in, by the mark of the secret that they were told last."""
     removed_by: PublicKey | None = None
     """Who says that this device was removed: it holds no entry of that, and goes by the new secret."""
     untold: frozenset[bytes] = frozenset()
@@ -94,10 +97,9 @@ class OwnCircle:
         return {key: value for key, value in self.state.living().items() if key not in removed}
 
     @property
-    def is_due(self) -> bool:
-        """Whether a new secret is: a removed device knows this one, or one that was let in does not."""
-        is_left_out = any(told != self.keys.mark for told in self.invited.values())
-        return is_left_out or is_stale(self.keys, self.state.removed())
+    def leaves_out(self) -> bool:
+        """Whether a device stands that the present secret was not told."""
+        return any(told != self.keys.mark for told in self.invited.values())
 
 
 _decode = record_reader(_Stored, "circle")
@@ -118,6 +120,7 @@ def circle_change(own: OwnCircle) -> Change:
         tuple((secret.reveal(), until) for secret, until in own.former),
         tuple(own.invited.items()),
         tuple(sorted(own.untold)),
+        tuple(own.state.words),
     )
     return Change(_CIRCLE, _KEY, encode(stored))
 
@@ -130,11 +133,9 @@ def entry_change(entry: SharedEntry, is_gone: bool = False) -> Change:
 
 def fallen_changes(own: OwnCircle, gone: list[SharedEntry]) -> list[Change]:
     """Return the records that change as entries count no more; what has begun by one goes on here alone."""
-    if not gone:
-        return []
     places = [entry.name for entry in gone if entry.kind is EntryKind.SUBSCRIPTION]
     own.untold = frozenset([*places, *own.untold][: 2 * MAX_SHARED])
-    return [*(entry_change(entry, is_gone=True) for entry in gone), circle_change(own)]
+    return [entry_change(entry, is_gone=True) for entry in gone]
 
 
 def unsaid_change(mark: bytes, is_said: bool = False) -> Change:
@@ -145,9 +146,11 @@ def unsaid_change(mark: bytes, is_said: bool = False) -> Change:
 async def load_circle(store: Store, today: int) -> OwnCircle | None:
     """Read back what was kept; `None` where this device is in no circle."""
     found: list[OwnCircle] = []
+    words: list[SharedEntry] = []
 
     def take(key: bytes, value: bytes) -> None:
         kept: _Stored = _decode(value)
+        words.extend(kept.words)
         secret = CircleSecret(kept.secret)
         found.append(
             OwnCircle(
@@ -170,9 +173,14 @@ async def load_circle(store: Store, today: int) -> OwnCircle | None:
         entry = _decode_entry(value)
         if key != bytes([entry.kind]) + entry.name:
             raise DecodeError("an entry lies in another's place")
-        own.state.restore(entry, today)
+        if entry.name != own.key or not entry.is_removal():  # a version before kept its own end
+            own.state.restore(entry, today)
 
     await restore(store, _ENTRY, take_entry, at_once=64)
+    for word in words:
+        with suppress(PeerError):
+            own.state.restore(word, today)
+        await trio.lowlevel.checkpoint()
     await restore(store, _UNSAID, lambda key, value: own.unsaid.append(sized(key, LABEL)))
     return own
 

@@ -6,22 +6,20 @@ does on a device shows neither in when its daemon speaks nor, but for what other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-
 import trio
 
+from hushcast_local.devices.circle_entries import CircleEntries, Follow
 from hushcast_local.devices.circle_records import (
     OwnCircle,
     circle_change,
     entry_change,
     erase_circle,
-    fallen_changes,
     unsaid_change,
 )
 from hushcast_local.devices.hidden_topics import HiddenTopics
 from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import Calendar
-from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.errors import AuthenticationError, Refusal
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.devices.beats import Beat, fitting, open_beat, seal_beat
 from hushcast_protocol.devices.circle_secrets import (
@@ -30,6 +28,7 @@ from hushcast_protocol.devices.circle_secrets import (
     CircleSecret,
     check_secret,
     draw_secret,
+    is_stale,
     kept_from,
     rank_of,
     sealed_to,
@@ -45,17 +44,12 @@ from hushcast_protocol.devices.shared_entries import (
 from hushcast_protocol.devices.shared_state import MAX_DEVICES
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.store import Change
 
 MAX_FORMER = 4  # secrets of before that are listened to: one for each device that was removed lately
 MAX_UNSAID = 4_096  # marks of what was read that wait for the next beat; what is over waits in entries
 FORMER_KEPT = 30 * 24  # epochs for which a device that is away is waited for in a topic of before
 LATELY = 3  # epochs for which what another device told of itself counts as what it holds
 _FRESH = 1  # days after its own in which a beat in a topic of before is answered
-_STEP = 32  # entries whose signatures are checked at once, some 5 ms
-
-Follow = Callable[[SharedEntry, bool], None]
-"""Does here what an entry of another device says; or no more, where the second one is true."""
 
 
 class DeviceCircle:
@@ -73,11 +67,14 @@ class DeviceCircle:
         self._env = context.env
         self._store = context.store
         self._spawn = context.spawn
-        self._follow = follow
         self._heard: dict[bytes, tuple[int, Beat]] = {}
         self._are_here: set[bytes] = {own.key}
         """Devices that were heard under the present secret."""
-        self._to_answer: set[CircleSecret] = set()
+        self._to_answer: dict[CircleSecret, None] = {}
+        self._changed = calendar.epoch(context.env.now())
+        """The epoch since which the secret is the present one, as far as was seen."""
+        self._entries = CircleEntries(own, calendar, context, follow)
+        self._hearing = trio.Lock()
         self._listening: dict[CircleSecret, trio.CancelScope] = {}
 
     @property
@@ -93,12 +90,13 @@ class DeviceCircle:
             for secret in self._secrets():
                 self._listen(secret)
             # A version before left what a removed device wrote in its name; a daemon may have ended midway.
-            await self._store.write(*await self._take_over(own.removed()))
+            await self._store.write(*await self._entries.take_over(own.removed()))
             while True:
                 epoch = self._calendar.epoch(self._env.now()) + 1
                 begin, end = map(self._calendar.epoch_start, (epoch, epoch + 1))
                 await self._env.sleep_until(self._env.uniform(begin, end))
-                if own.is_due:
+                has_been_told = epoch > self._changed + LATELY  # where others draw as well
+                if is_stale(own.keys, own.state.removed()) or (own.leaves_out and has_been_told):
                     await self.renew()
                 await self.beat()
                 await self._let_go()
@@ -124,7 +122,7 @@ class DeviceCircle:
         """Take in a device that was invited; durable on return. Raises `Refusal` where they are too many."""
         if len(self.own.state.devices()) >= MAX_DEVICES:
             raise Refusal(f"{MAX_DEVICES} devices were in this circle, removed ones included")
-        await self._merge([entry])
+        await self._entries.merge([entry])
         if entry.device not in self.own.living():
             raise Refusal("a device that was removed does not come back: it needs new keys")
         self.own.invited[entry.device] = self.own.keys.mark
@@ -140,10 +138,10 @@ class DeviceCircle:
 
         Nothing counts from then on that it has written, but what this one writes anew.
         """
-        held = self.own.state.living()[device]
-        taken_over = await self._take_over({device})
-        removal = self.own.state.write(self.own.seed, DeviceValue(held.title, held.agreement, True), device)
-        await self._store.write(*taken_over, entry_change(removal))
+        own, held = self.own, self.own.state.living()[device]
+        changes = await self._entries.take_over({device})
+        removal = own.state.write(own.seed, DeviceValue(held.title, held.agreement, True), device)
+        await self._store.write(*changes, entry_change(removal), circle_change(own))
         await self.renew()
         await self._tell(self.own.former[-1][0], self._change_alone())
 
@@ -183,8 +181,8 @@ class DeviceCircle:
         entries = fitting(lacking.values())
         change = () if own.change is None else (own.change,)
         await self._tell(own.keys.secret, Beat(own.key, today, own.state.summary(today), entries, change))
-        for secret in list(self._to_answer):
-            self._to_answer.discard(secret)
+        for secret in reversed(list(self._to_answer)):  # who is near hears it where it listens last
+            self._to_answer.pop(secret, None)
             await self._tell(secret, self._change_alone())
 
     async def end(self) -> None:
@@ -205,8 +203,9 @@ class DeviceCircle:
         """Return what is said in a topic of before: the present secret, and who removed whom."""
         own = self.own
         change = () if own.change is None else (own.change,)
-        removals = [entry for entry in own.state if entry.is_removal() and entry.name in own.keys.without]
-        return Beat(own.key, self.today, None, fitting(removals), change)
+        words = {word.stamp: word for word in (*own.state.words, *own.state) if word.is_removal()}
+        removals = fitting(word for word in words.values() if word.name in own.keys.without)
+        return Beat(own.key, self.today, None, removals, change)
 
     async def _tell(self, secret: CircleSecret, beat: Beat) -> None:
         payload = seal_beat(secret, self.own.seed, beat, self._env.randomness)
@@ -241,25 +240,29 @@ class DeviceCircle:
         self._spawn(listen)
 
     async def _hear(self, secret: CircleSecret, payload: bytes) -> None:
-        own = self.own
         beat = open_beat(secret, payload)
+        async with self._hearing:  # nothing is taken under one secret while this device goes by another
+            await self._hear_beat(secret, beat)
+
+    async def _hear_beat(self, secret: CircleSecret, beat: Beat) -> None:
+        own = self.own
         if beat.device == own.key:
             return
         is_present = secret == own.keys.secret
         if beat.device in self.own.removed():
             raise AuthenticationError("a removed device speaks")
         if is_present:
-            await self._merge(beat.entries)  # a new device tells of itself
+            await self._entries.merge(beat.entries)  # a new device tells of itself
         if beat.device not in self.own.living():
             raise AuthenticationError("a device speaks that nobody has told of")
         if not is_present:
-            await self._merge(beat.entries, is_present=False)
+            await self._entries.merge(beat.entries, is_present=False)
         if is_present:
             self._heard[beat.device] = self._calendar.epoch(self._env.now()), beat
             self._are_here.add(beat.device)
         elif own.change not in beat.secrets and beat.day >= max(self._left_on(secret), self.today - _FRESH):
             # Who knows it is not answered, or two would answer each other; who was removed has older beats.
-            self._to_answer.add(secret)
+            self._to_answer[secret] = None
         for signed in beat.secrets:
             await self._take(signed, is_present)
 
@@ -267,45 +270,6 @@ class DeviceCircle:
         """Return the day on which a secret of before was the present one for the last time."""
         until = dict(self.own.former).get(former, 0.0)
         return self._calendar.day(until - FORMER_KEPT * self._calendar.epoch_seconds)
-
-    async def _merge(self, entries: Iterable[SharedEntry], is_present: bool = True) -> None:
-        own = self.own
-        changed: list[SharedEntry] = []
-        for number, entry in enumerate(entries):
-            try:
-                if not own.state.counts(entry, own.keys.without, is_present):
-                    continue
-                if entry.name == own.key and entry.is_removal():
-                    entry.check()
-                    own.removed_by = entry.device
-                elif own.state.merge(entry, self.today):
-                    changed.append(entry)
-            except PeerError:
-                log.debug("an entry was not its device's")
-            if number % _STEP == _STEP - 1:
-                await trio.lowlevel.checkpoint()
-        gone = own.state.part_from(own.removed())
-        await self._store.write(*map(entry_change, changed), *self._let_fall(gone))
-        for entry in changed:
-            if entry not in gone:
-                self._follow(entry, False)
-
-    async def _take_over(self, removed: Collection[PublicKey]) -> list[Change]:
-        """Write anew what removed devices wrote, and return what changes on disk."""
-        changes: list[Change] = []
-        while True:
-            written, gone = self.own.state.take_over(self.own.seed, removed, _STEP)
-            if not written:
-                return changes
-            changes += map(entry_change, written)
-            changes += (entry_change(entry, is_gone=True) for entry in gone)
-            await trio.lowlevel.checkpoint()
-
-    def _let_fall(self, gone: list[SharedEntry]) -> list[Change]:
-        """Do no more here what these entries said; return what changes on disk."""
-        for entry in gone:
-            self._follow(entry, True)
-        return fallen_changes(self.own, gone)
 
     async def _take(self, signed: Signed, is_present: bool) -> None:
         """Take a new secret, if it holds; `is_present` of one that was told under the secret of now.
@@ -316,7 +280,8 @@ class DeviceCircle:
         own = self.own
         if own.change is not None and signed.body == own.change.body:
             return
-        among = check_secret(signed, own.keys, own.removed_or_self(), None if is_present else own.change)
+        last, removed = None if is_present else own.change, own.removed_or_self()
+        among = check_secret(signed, own.keys, removed, last, own.invited)
         if own.key in kept_from(signed):
             log.warning("this device was removed from its circle")
             self._spawn(self.end)
@@ -326,33 +291,22 @@ class DeviceCircle:
             return
         if among is None and own.key not in sealed_to(signed):
             raise AuthenticationError("a new secret is not for this device")
-        await self._stay_with(sealed_to(signed) if among is None else among, kept_from(signed))
+        await self._entries.stay_with(sealed_to(signed) if among is None else among, kept_from(signed))
         if among is not None or sealed_to(signed) & self.own.removed():
             if is_higher:
                 await self.renew(rank_of(signed)[0], among)
             return
         keys = take_secret(signed, own.key, own.agreement)
-        known = sealed_to(signed)
-        own.invited = {key: told for key, told in own.invited.items() if key not in known}
+        own.invited |= dict.fromkeys(own.invited.keys() & sealed_to(signed), keys.mark)
         await self._change_to(keys, signed)
-
-    async def _stay_with(self, others: frozenset[PublicKey], without: frozenset[PublicKey]) -> None:
-        """Forget what was heard of all but these: they may be made up, by one that was removed meanwhile.
-
-        So may removals that nobody else has told of, and a secret that was drawn because of these.
-        """
-        own = self.own
-        own.invited = {key: told for key, told in own.invited.items() if key not in without}
-        gone = own.state.stay_with(others.union(own.invited, {own.key}), without)
-        await self._store.write(*self._let_fall(gone))
-        own.keys = own.keys._replace(without=own.keys.without & own.state.removed())
 
     async def _change_to(self, keys: CircleKeys, signed: Signed) -> None:
         own = self.own
         until = self._env.now() + FORMER_KEPT * self._calendar.epoch_seconds
         own.former.append((own.keys.secret, until))
-        self._to_answer.add(own.keys.secret)  # who has not heard, a removed device as well, hears it there
+        self._to_answer[own.keys.secret] = None  # who has not heard, a removed device as well, hears it there
         own.keys, own.change = keys, signed
+        self._changed = self._calendar.epoch(self._env.now())
         self._are_here = {own.key}
         over = own.former[:-MAX_FORMER]
         own.former = own.former[-MAX_FORMER:]
@@ -375,5 +329,5 @@ class DeviceCircle:
     async def _leave(self, secret: CircleSecret) -> None:
         if (scope := self._listening.pop(secret, None)) is not None:
             scope.cancel()
-        self._to_answer.discard(secret)
+        self._to_answer.pop(secret, None)
         await self._topics.close(secret.topic())

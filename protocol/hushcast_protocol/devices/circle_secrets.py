@@ -125,15 +125,19 @@ def draw_secret(
 
 
 def check_secret(
-    signed: Signed, keys: CircleKeys, removed: Collection[PublicKey], last: Signed | None
+    signed: Signed,
+    keys: CircleKeys,
+    removed: Collection[PublicKey],
+    last: Signed | None,
+    guests: Collection[PublicKey] = (),
 ) -> frozenset[PublicKey] | None:
     """Return `None` where a new secret may be taken; else those for whom one is to be drawn above it.
 
     `last` is what told of the present secret, where the new one was told under one of before. Removed devices
     know that, too: they can invent others there, and mislead one that has not heard of their removal. So it
     is without those alone that this device knows to be removed, by the word of one that stands; and who drew
-    it, and all whom it is sealed to, have to be devices that the present one speaks of. An honest one may
-    know others; who both know then go on together.
+    it, and all whom it is sealed to, have to be devices that the present one speaks of, or `guests`, for whom
+    this device vouches itself. An honest one may know others; who both know then go on together.
 
     Raises `AuthenticationError` where it is not to be followed in any way or the maker did not sign it, and
     `DecodeError`.
@@ -146,14 +150,13 @@ def check_secret(
         if said.maker in removed:
             raise AuthenticationError("a removed device drew a new secret")
         return None
-    here, boxes = sealed_to(last), sealed_to(signed)
+    here, boxes = sealed_to(last).union(guests), sealed_to(signed)
     if said.maker not in here.difference(removed):
         raise AuthenticationError("a new secret is of devices that the present one does not know")
     if not kept_from(signed) <= set(removed):
         raise AuthenticationError("a new secret is without devices that nobody who stands removed")
-    if boxes <= here | kept_from(last):
-        return None
-    return (here & (boxes | kept_from(signed))).difference(removed)
+    known = here | kept_from(last)  # a removal of before may have been nobody's word
+    return None if boxes <= known else boxes & known
 
 
 def rank_of(signed: Signed) -> tuple[int, bytes]:

@@ -18,6 +18,7 @@ from hushcast_protocol.base.crypto.hashes import Domain, digest
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.wire import PublicKey
+from hushcast_protocol.devices.device_words import DeviceWords
 from hushcast_protocol.devices.shared_entries import (
     AuthorValue,
     DeviceValue,
@@ -76,6 +77,7 @@ class SharedState:
 
     def __init__(self) -> None:
         self._held: dict[EntryKind, dict[bytes, _Held]] = {kind: {} for kind in EntryKind}
+        self.words = DeviceWords()
         self._marks: dict[bytes, int] = {}
         """How many entries have a mark."""
         self.counter = 0
@@ -100,22 +102,21 @@ class SharedState:
             entry = write_entry(seed, held.entry.counter + 1, value, about)
         if held is None or held.rank < entry.rank():
             self._take(entry, self.counter + 1)
+        if entry.kind is EntryKind.DEVICE:
+            self.words.note(entry, is_own=True)
         return entry
 
     def counts(self, entry: SharedEntry, without: Collection[PublicKey], is_present: bool = True) -> bool:
         """Tell whether an entry may be taken, under the secret of now or under one of before.
 
-        Of a device that was removed nothing is, but that others were which the secret is `without` already:
-        what it had written by then who removed it has written anew. Under a secret of before, which it knows,
-        removals alone are taken, of devices that this one has been told of. Raises `DecodeError`.
+        Of a device that was removed nothing is: what it had written by then who removed it has written anew.
+        Removals are of devices that this one has been told of, and all that is taken under a secret of
+        before, which removed ones know. Raises `DecodeError`.
         """
-        is_removal = entry.is_removal()
-        if is_removal and entry.name in without:
-            return True
-        writer = self._held[EntryKind.DEVICE].get(entry.device)
+        is_removal, writer = entry.is_removal(), self._held[EntryKind.DEVICE].get(entry.device)
         if entry.device in without or (writer is not None and writer.is_removal):
             return False
-        return is_present or (is_removal and writer is not None)
+        return writer is not None if is_removal else is_present
 
     def take_over(
         self, seed: Seed, gone: Collection[PublicKey], most: int
@@ -137,19 +138,30 @@ class SharedState:
                 written.append(entry)
         return written, [held.entry for held in theirs if held.entry.kind is EntryKind.READ]
 
-    def part_from(self, gone: Collection[PublicKey]) -> list[SharedEntry]:
-        """Forget what removed devices wrote but of devices; return that."""
-        return self._forget(list(self._said_by(gone)))
+    def part_from(self, gone: Collection[PublicKey], most: int) -> list[SharedEntry]:
+        """Forget some of what removed devices wrote but of devices; return that. Call it until all is."""
+        return self._forget(list(islice(self._said_by(gone), most)))
 
-    def stay_with(self, staying: Collection[PublicKey], without: Collection[PublicKey]) -> list[SharedEntry]:
-        """Forget what others than these wrote, and return it; whom a secret is `without` stays removed."""
-        return self._forget(
-            [
-                held
-                for held in self._all()
-                if held.entry.device not in staying and not (held.is_removal and held.entry.name in without)
-            ]
+    def stay_with(
+        self, staying: Collection[PublicKey], without: Collection[PublicKey], most: int
+    ) -> tuple[list[SharedEntry], list[SharedEntry]]:
+        """Forget some of what others than these wrote; return that, and which words hold again instead.
+
+        Whom a secret is `without` stays removed where nobody else says so. Call it until nothing is left.
+        """
+        self.words.keep_those_of(staying)
+        theirs = (
+            held
+            for held in self._all()
+            if held.entry.device not in staying
+            and not (held.is_removal and held.entry.name in without and not self.words.on(held.entry.name))
         )
+        gone = self._forget(list(islice(theirs, most)))
+        about = {entry.name for entry in gone if entry.kind is EntryKind.DEVICE}
+        again = [word for name in about if (word := self.words.on(name)) is not None]
+        for word in again:
+            self._take(word, 0)
+        return gone, again
 
     def merge(self, entry: SharedEntry, today: int) -> bool:
         """Take an entry from another device; return whether that changed anything.
@@ -162,11 +174,17 @@ class SharedState:
     def restore(self, entry: SharedEntry, today: int) -> bool:
         """Take one that lay on this device's own disk: as `merge`, but that it is not of days to come."""
         held = self._held[entry.kind].get(entry.name)
-        if held is not None and held.rank >= entry.rank():
+        is_lower = held is not None and held.rank >= entry.rank()
+        if held is not None and entry.is_removal() and self._has_fallen(held):
+            is_lower = False
+        if is_lower and (entry.kind is not EntryKind.DEVICE or not self.words.wants(entry)):
             return False
         if not self._has_room(entry, _ALL_BOUNDS) or _is_old(entry.read(), today):
             return False
         entry.check()
+        if is_lower:
+            self.words.note(entry)
+            return False
         self._take(entry, today * COUNTED_A_DAY)
         return entry.name in self._held[entry.kind]
 
@@ -180,7 +198,7 @@ class SharedState:
         """Return 512 bytes that tell of what is held on a day, and nothing of it to who does not hold it."""
         parts: dict[int, list[bytes]] = {}
         for held in self._all():
-            if not _is_old(held.value, today):
+            if not _is_old(held.value, today) and not self._has_fallen(held):
                 parts.setdefault(held.part, []).append(held.rank[-1])
         summary = bytearray(SUMMARY)
         for part, stamps in parts.items():
@@ -199,7 +217,9 @@ class SharedState:
             if own[part * _PART : (part + 1) * _PART] != summary[part * _PART : (part + 1) * _PART]
         }
         found = [
-            held.entry for held in self._all() if held.part in differing and not _is_old(held.value, today)
+            held.entry
+            for held in self._all()
+            if held.part in differing and not _is_old(held.value, today) and not self._has_fallen(held)
         ]
         return sorted(found, key=lambda entry: (entry.kind is EntryKind.READ, -entry.counter))
 
@@ -248,6 +268,13 @@ class SharedState:
             self._drop(held)
         return [held.entry for held in gone]
 
+    def _has_fallen(self, held: _Held) -> bool:
+        """Tell whether it is a removal by one that does not stand: it holds here, and nobody is told."""
+        if not held.is_removal or held.entry.device == held.entry.name:
+            return False
+        writer = self._held[EntryKind.DEVICE].get(held.entry.device)
+        return writer is None or writer.is_removal
+
     def _has_room(self, entry: SharedEntry, bounds: Mapping[EntryKind, int]) -> bool:
         held, most = self._held[entry.kind], bounds.get(entry.kind)
         return most is None or entry.name in held or len(held) < most
@@ -261,6 +288,8 @@ class SharedState:
         if (before := places.get(entry.name)) is not None:
             self._drop(before)
         places[entry.name] = _Held(entry, entry.rank(), entry.read(), _part(entry.place))
+        if entry.kind is EntryKind.DEVICE:
+            self.words.note(entry)
         self.counter = max(self.counter, min(entry.counter, most))
         if entry.kind is EntryKind.READ:
             for mark in places[entry.name].value.marks:

@@ -6,9 +6,11 @@ import random
 from collections.abc import Iterable, Iterator
 
 import pytest
+from steps import one_step
 
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.devices.device_words import MAX_WORDS, in_order
 from hushcast_protocol.devices.shared_entries import (
     AuthorValue,
     DeviceValue,
@@ -20,7 +22,7 @@ from hushcast_protocol.devices.shared_entries import (
     ended_subscription,
     write_entry,
 )
-from hushcast_protocol.devices.shared_state import COUNTED_A_DAY, SharedState
+from hushcast_protocol.devices.shared_state import COUNTED_A_DAY, MAX_READ, SharedState
 
 TODAY = 1000
 STAYING = [Seed(bytes([number]) * 32) for number in (1, 2, 3)]
@@ -50,11 +52,14 @@ class Device:
             is_of_own_end = entry.name == self.seed.public() and entry.is_removal()
             if not is_of_own_end and self.state.counts(entry, self.without, is_present):
                 self.state.merge(entry, TODAY)
-        self.state.part_from((self.state.removed() | self.without) - {self.seed.public()})
+        removed = (self.state.removed() | self.without) - {self.seed.public()}
+        while self.state.part_from(removed, STEP):
+            pass
 
     def go_on_without(self, gone: frozenset[bytes]) -> None:
         """Take a secret that is kept from some."""
-        self.state.stay_with(KEYS, gone)
+        while self.state.stay_with(KEYS, gone, STEP)[0]:
+            pass
         self.without = gone
 
     def remove(self, seed: Seed) -> SharedEntry:
@@ -65,7 +70,7 @@ class Device:
 
     def restart(self) -> None:
         kept = SharedState()
-        for entry in self.state:
+        for entry in (*self.state, *self.state.words):
             kept.restore(entry, TODAY)
         self.state = kept
         take_over(self, (self.state.removed() | self.without) - {self.seed.public()})
@@ -231,6 +236,62 @@ def test_what_a_removed_device_wrote_stands_where_it_stood_and_is_signed_by_who_
     shared = one.state.subscription("hushcast:x", "")
     assert shared is not None
     assert shared.is_ended, "what another one changed meanwhile is not undone"
+
+
+@pytest.mark.usefixtures("unsigned")
+def test_all_that_a_removed_device_can_write_falls_and_is_taken_over_in_short_steps() -> None:
+    one, marks = Device(STAYING[0]), random.Random(1)
+    for number in range(1024):
+        one.state.restore(
+            write_entry(REMOVED, 1, SubscriptionValue(f"hushcast:{number}", "", bytes(16))), TODAY
+        )
+    for number in range(MAX_READ):
+        value = ReadValue(TODAY, tuple(marks.randbytes(16) for _ in range(256)))
+        one.state.restore(write_entry(REMOVED, 2 + number, value), TODAY)
+    with one_step():
+        assert len(one.state.take_over(STAYING[0], GONE, 32)[0]) == 32
+    with one_step():
+        assert len(one.state.part_from(GONE, 32)) == 32
+    with one_step():
+        assert len(one.state.stay_with(KEYS, GONE, 32)[0]) == 32
+
+
+@pytest.mark.usefixtures("unsigned")
+def test_of_words_on_a_device_the_first_are_kept_and_hold_again_when_others_fall() -> None:
+    one = Device(STAYING[0])
+    writers = [Seed(bytes([number]) * 32) for number in range(20, 20 + 2 * MAX_WORDS)]
+    one.hear(write_entry(seed, 1, introduced(seed)) for seed in (*STAYING[1:], *writers))
+    about = KEYS[1]
+    removal = DeviceValue("x", bytes(32), True)
+    one.hear(write_entry(seed, 900, removal, about) for seed in writers)
+    assert about in one.state.removed()
+    assert sum(word.name == about for word in one.state.words) == MAX_WORDS
+    one.go_on_without(frozenset())
+    assert one.state.devices()[about] == introduced(STAYING[1]), "what it said of itself holds again"
+    one.hear(write_entry(seed, 1, introduced(seed)) for seed in writers)
+    one.hear(write_entry(seed, 900, removal, about) for seed in writers)
+    one.write(removal, about)
+    one.go_on_without(frozenset({about}))
+    assert {entry.device for entry in one.state if entry.name == about} == {KEYS[0]}, "one's own is kept"
+
+
+def test_a_removal_by_one_that_was_removed_since_is_taken_before_that_one_s() -> None:
+    first, second, third = STAYING
+    removal = DeviceValue("x", bytes(32), True)
+    said = [
+        write_entry(second, 3, AuthorValue("pen", bytes(32))),
+        write_entry(second, 2, removal, first.public()),
+        write_entry(first, 2, removal, REMOVED.public()),
+        write_entry(REMOVED, 2, removal, MADE_UP.public()),
+        write_entry(second, 1, introduced(second)),
+    ]
+    assert in_order(said) == [said[4], said[3], said[2], said[1], said[0]]
+    mutual = [write_entry(first, 2, removal, KEYS[1]), write_entry(second, 2, removal, KEYS[0])]
+    assert in_order(mutual) == mutual
+    one = Device(third)
+    one.hear(write_entry(seed, 1, introduced(seed)) for seed in (first, second, REMOVED, MADE_UP))
+    one.hear(in_order(said))
+    assert one.state.removed() == {KEYS[0], REMOVED.public(), MADE_UP.public()}
 
 
 def test_an_entry_of_no_kind_counts_for_nothing() -> None:
