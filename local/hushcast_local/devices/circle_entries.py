@@ -79,10 +79,9 @@ class CircleEntries:
         own = self._own
         own.invited = {key: told for key, told in own.invited.items() if key not in without}
         staying = others.union(own.invited, {own.key})
-        await self._store.write(
-            *await self._let_fall(lambda: own.state.stay_with(staying, without, _STEP)), circle_change(own)
-        )
+        changes = await self._let_fall(lambda: own.state.stay_with(staying, without, _STEP))
         own.keys = own.keys._replace(without=own.keys.without & own.state.removed())
+        await self._store.write(*changes, circle_change(own))
 
     async def _let_fall(
         self, forget: Callable[[], tuple[list[SharedEntry], list[SharedEntry]]]

@@ -62,9 +62,8 @@ def in_order(entries: Iterable[SharedEntry]) -> list[SharedEntry]:
         is_of_device = entry.kind is EntryKind.DEVICE
         (removals if entry.is_removal() else introductions if is_of_device else others).append(entry)
     ordered: list[SharedEntry] = []
-    while removals:
+    for _ in range(MAX_WORDS):  # devices removed one by the other: more than a person does
         writers = {entry.device for entry in removals}
-        ready = [entry for entry in removals if entry.name not in writers] or removals
-        ordered += ready
-        removals = [entry for entry in removals if entry not in ready]
-    return [*introductions, *ordered, *others]
+        ordered += [entry for entry in removals if entry.name not in writers]
+        removals = [entry for entry in removals if entry.name in writers]
+    return [*introductions, *ordered, *removals, *others]

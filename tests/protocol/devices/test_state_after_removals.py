@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterable, Iterator
 
@@ -10,6 +11,8 @@ from steps import one_step
 
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.wire import encode
+from hushcast_protocol.devices.beats import MAX_ENTRIES
 from hushcast_protocol.devices.device_words import MAX_WORDS, in_order
 from hushcast_protocol.devices.shared_entries import (
     AuthorValue,
@@ -292,6 +295,18 @@ def test_a_removal_by_one_that_was_removed_since_is_taken_before_that_one_s() ->
     one.hear(write_entry(seed, 1, introduced(seed)) for seed in (first, second, REMOVED, MADE_UP))
     one.hear(in_order(said))
     assert one.state.removed() == {KEYS[0], REMOVED.public(), MADE_UP.public()}
+
+
+@pytest.mark.usefixtures("unsigned")
+def test_a_beat_full_of_removals_is_ordered_in_one_short_step() -> None:
+    keys = [number.to_bytes(32, "big") for number in range(MAX_ENTRIES + 1)]
+    value = encode(DeviceValue("x", bytes(32), True))
+    chain = [
+        SharedEntry(EntryKind.DEVICE, removed, 1, by, value, bytes(64))
+        for by, removed in itertools.pairwise(keys)
+    ]
+    with one_step():
+        assert len(in_order(chain)) == MAX_ENTRIES
 
 
 def test_an_entry_of_no_kind_counts_for_nothing() -> None:
