@@ -145,6 +145,7 @@ def remove(choices: Choices, device: str, timeout: float | None) -> None:
 
     The others go on under a new secret. A device that is still yours forgets what was shared when it hears
     of it; one that is not keeps what it had, links of private topics included, and hears nothing new.
+    Remove it on a device that was there: that one vouches for what the removed one has written so far.
 
     \b
     Examples:
