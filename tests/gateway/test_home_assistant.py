@@ -57,8 +57,8 @@ async def served(house: House, serve: trio.Nursery) -> AsyncIterator[Server]:
 @asynccontextmanager
 async def two_houses(folder: Path) -> AsyncIterator[tuple[tuple[House, House], Server, Server]]:
     """The house with the lamp, and the other, and how clients reach both."""
-    lamps = House(folder / "lamps", {"houses": LINK}, MAPS, None, will_jitter=0)
-    other = House(folder / "other", {"houses": LINK}, MAPS, lamps)
+    lamps = House(folder / "lamps", {"houses": LINK}, MAPS, None, will_jitter=0, order_wait=1)
+    other = House(folder / "other", {"houses": LINK}, MAPS, lamps, order_wait=1)
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery, AsyncExitStack() as gateways:
             for house in (lamps, other):
