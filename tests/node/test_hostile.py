@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 import trio
-from small_network import BEGIN, ONE, Node, SmallNetwork, counted, derive, small_network, until
+from hosted_network import LONG
+from small_network import BEGIN, EPOCH_SECONDS, ONE, Node, SmallNetwork, counted, derive, small_network, until
 
 from hushcast_overlay.relay.strangers import READY_WITHIN
 from hushcast_protocol.base.crypto.secrets import ParcelKey, Seed
@@ -37,9 +38,9 @@ STRANGER = Seed(b"stranger" * 4)
 
 
 @asynccontextmanager
-async def network_that_stays_healthy() -> AsyncIterator[tuple[SmallNetwork, Node]]:
+async def network_that_stays_healthy(epoch: int = EPOCH_SECONDS) -> AsyncIterator[tuple[SmallNetwork, Node]]:
     """A network with a subscriber, and one of its relays to attack; afterwards all must work as before."""
-    async with small_network(relays=3, origins=3) as net:
+    async with small_network(relays=3, origins=3, epoch=epoch) as net:
         ear = await net.clients[0].listen()
         await until(lambda: net.count("messages_sent") == net.count("messages_received"))
         yield net, net.relays[0]
@@ -212,7 +213,7 @@ async def test_what_is_behind_a_strangers_frame_is_not_opened() -> None:
 
 @pytest.mark.slow
 async def test_a_link_that_says_nothing_is_closed() -> None:
-    async with network_that_stays_healthy() as (net, relay):
+    async with network_that_stays_healthy(LONG) as (net, relay):
         channel = await net.knock(relay)
         assert not await is_shut(channel, READY_WITHIN - 60)
         assert await is_shut(channel, 120)
