@@ -11,8 +11,8 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL := tor or processes or containers or spark
 QUICK := not ($(REAL) or slow or first or soak)
 # What waits for real things runs beside what only computes, which goes by all cores, behind whoever waits. What is dear
-# to start, a testnet or a JVM, is started once: all tests that share it go to one worker.
-WAITING := $(BIN)/pytest --dist loadfile
+# to start, a testnet or a JVM, is started once: all tests that share it go to one worker. What waits longest begins.
+WAITING := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 PARALLEL := $(BIN)/pytest --numprocesses auto --dist worksteal
 # A quarter of the time of quick tests is waiting, for timeouts and for programs: room for one more worker.
 ONE_MORE := --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1))

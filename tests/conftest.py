@@ -42,6 +42,31 @@ T = TypeVar("T")
 ROOT = Path(__file__).parents[1]
 TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others computed, too
 TESTNETS = {"tor_testnet", "tcp_testnet"}  # fixtures that run for a whole session, once asked for
+LONGEST = (
+    # What waits:
+    "analytics/test_attacks.py",
+    "systemd/test_booted.py",
+    "testnet/test_kills.py",
+    "testnet/test_tor_authorities.py",
+    "testnet/test_tor_failures.py",
+    "testnet/test_two_releases.py",
+    "testnet/test_chaos.py",
+    # What computes:
+    "node/test_backpressure.py",
+    "node/test_relays_without_trees.py",
+    "node/test_reader_losses.py",
+    "node/test_hosts_on_cut_days.py",
+    "node/test_audits.py",
+    "node/test_going_on.py",
+    "node/test_several_directories.py",
+    "node/test_cover_lines.py",
+    "node/test_excess.py",
+    "node/test_completeness.py",
+)
+"""Files that others would wait for if a worker came to them last: each lane begins with its own, in order.
+
+A file stands for its group (`group_of`): the first three for Spark, containers, and running testnets.
+"""
 MARKS = ("tor", "processes", "containers", "slow", "spark", "first", "soak")
 
 # Lanes share the machine: how long one example takes says nothing.
@@ -60,18 +85,25 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Check marks against their files, and have each worker begin with its share of what takes longest."""
     check_marks(items)
     # What these run takes its share of the machine until the end: nobody else waits beside it.
     items.sort(key=lambda item: not TESTNETS.isdisjoint(asked_for(item)))
     yield  # those that are not chosen are dropped
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if workers > 1:
-        long, short = [], []
-        for item in items:
-            (long if item.get_closest_marker("slow") else short).append(item)
-        items[:] = by_worker(long, short, workers)
+    # The longest first, each file whole: what a module makes for all its tests is made once.
+    items.sort(key=lambda item: rank(item.path))
+    told: dict[str, Any] = getattr(config, "workerinput", {})
+    if told.get("dist") == "worksteal":
+        files = [[*file] for _, file in itertools.groupby(items, lambda item: item.path)]
+        long = [file for file in files if rank(file[0].path) < len(LONGEST)]
+        short = [item for file in files[len(long) :] for item in file]
+        items[:] = by_worker(long, short, told["workercount"])
+
+
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker how tests are dealt out: by parts of the list, or by files in its order."""
+    node.workerinput["dist"] = node.config.getvalue("dist")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -129,17 +161,23 @@ def check_marks(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid}: its file names {sorted(named)}, it has {sorted(own)}")
 
 
-def by_worker(long: list[T], short: list[T], workers: int) -> list[T]:
-    """Order tests so that of as many parts of one length as there are workers each begins with long ones.
+def rank(path: Path) -> int:
+    """Where the tests of a file stand among the longest; behind them all others."""
+    name = str(path.relative_to(ROOT / "tests"))
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+
+
+def by_worker(long: list[list[T]], short: list[T], workers: int) -> list[T]:
+    """Order tests so that of as many parts of one length as there are workers each begins with long files.
 
     xdist deals out such parts, and a worker that has none left takes from the end of another's: what is left
     at the end, when there may be nothing to take, is short.
     """
-    size, rest = divmod(len(long) + len(short), workers)
+    size, rest = divmod(sum(map(len, long)) + len(short), workers)
     ordered: list[T] = []
     begin = 0
     for worker in range(workers):
-        first = long[worker::workers]
+        first = [test for file in long[worker::workers] for test in file]
         # Earlier parts are the shorter ones, as xdist has it.
         end = begin + max(0, size + (worker >= workers - rest) - len(first))
         ordered += first + short[begin:end]

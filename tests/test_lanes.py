@@ -102,19 +102,27 @@ def test_what_is_shared_stays_with_one_worker(request: pytest.FixtureRequest) ->
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 @pytest.mark.parametrize("count", [0, 1, 5, 8])
-def test_each_worker_begins_with_its_share_of_long_tests(
+def test_each_worker_begins_with_its_share_of_long_files(
     workers: int, count: int, request: pytest.FixtureRequest
 ) -> None:
-    long, short = [-1 - number for number in range(count)], list(range(40))
+    long, short = [[-2 * number - 1, -2 * number - 2] for number in range(count)], list(range(40))
     ordered = plugin(request.config).by_worker(long, short, workers)
-    assert sorted(ordered) == sorted([*long, *short])
+    assert sorted(ordered) == sorted([*itertools.chain(*long), *short])
     begin = 0
     for worker in range(workers):  # as xdist deals them out
         part = ordered[begin : begin + (len(ordered) - begin) // (workers - worker)]
         begin += len(part)
-        assert [test < 0 for test in part] == [True] * len(long[worker::workers]) + [False] * (
-            len(part) - len(long[worker::workers])
-        )
+        share = [*itertools.chain(*long[worker::workers])]
+        assert part[: len(share)] == share, "each file whole"
+        assert all(test >= 0 for test in part[len(share) :])
+
+
+def test_what_takes_longest_is_there(request: pytest.FixtureRequest) -> None:
+    conftest = plugin(request.config)
+    files = [ROOT / "tests" / name for name in conftest.LONGEST]
+    assert all(file.exists() for file in files)
+    assert [conftest.rank(file) for file in files] == [*range(len(files))]
+    assert conftest.rank(Path(__file__)) == len(files)
 
 
 def plugin(config: pytest.Config) -> Any:
