@@ -167,7 +167,7 @@ async def test_a_relay_that_does_not_read_costs_only_what_goes_through_it() -> N
         await ears[0].hears(13)
 
 
-async def took(stalled: bool, seed: int) -> float:
+async def took(stalled: bool, seed: int) -> list[float]:
     """Return in how many (virtual) seconds those whose host is not the first's, it may stall, get all."""
     async with small_network(relays=6, clients=6, depth=1, epoch=LONG, seed=seed) as net:
         ears = {client: await client.listen() for client in net.clients}
@@ -175,7 +175,6 @@ async def took(stalled: bool, seed: int) -> float:
         origin = next(relay for relay in net.relays if relay is not slow)
         behind = [ear for client, ear in ears.items() if in_use(net, client) is slow]
         others = [ear for ear in ears.values() if ear not in behind]
-        assert others
         if stalled:
             slow.gate.shut()
         count, size = 120, 60_000  # 8 MB for each: twice what a link and its queue take without reading
@@ -196,15 +195,16 @@ async def took(stalled: bool, seed: int) -> float:
             slow.gate.open()
         for ear in behind:
             await ear.hears(count, within=600)
-        return sum(took) / len(took)
+        return took
 
 
 @pytest.mark.slow
 async def test_one_neighbour_that_stops_reading_costs_the_others_five_percent_at_most() -> None:
     """Of six networks together: a last message that waits one way more is a tenth of one's time."""
     seeds = range(1, 7)
-    beside = [await took(stalled=True, seed=seed) for seed in seeds]
-    alone = [await took(stalled=False, seed=seed) for seed in seeds]
+    beside = [each for seed in seeds for each in await took(stalled=True, seed=seed)]
+    alone = [each for seed in seeds for each in await took(stalled=False, seed=seed)]
+    assert len(alone) == len(beside) >= 20
     assert sum(alone) >= 0.95 * sum(beside), (alone, beside)
 
 
