@@ -43,7 +43,8 @@ ROOT = Path(__file__).parents[1]
 TOR_READY_WITHIN = 240.0  # seconds; measured 14, and 90 where three others computed, too
 TESTNETS = {"tor_testnet", "tcp_testnet"}  # fixtures that run for a whole session, once asked for
 LONGEST = (
-    # What waits:
+    # What waits, first of `first`, then of what else is real:
+    "testnet/test_whole_network.py",
     "analytics/test_attacks.py",
     "systemd/test_booted.py",
     "testnet/test_kills.py",
@@ -65,7 +66,7 @@ LONGEST = (
 )
 """Files that others would wait for if a worker came to them last: each lane begins with its own, in order.
 
-A file stands for its group (`group_of`): the first three for Spark, containers, and running testnets.
+A file stands for its group (`group_of`): those of Spark, containers and running testnets.
 """
 MARKS = ("tor", "processes", "containers", "slow", "spark", "first", "soak")
 
