@@ -128,8 +128,9 @@ async def test_a_relay_that_starts_with_a_wrong_clock_keeps_what_it_accepted(ahe
         ear = await net.clients[0].listen()
         relay = net.relays[0]
         assert relay.daemon.overlay.relay is not None
-        tried = trio.Event()
-        relay.daemon.overlay.relay.forwarding._placing.place = lambda *_: (tried.set(), ([], True))[1]  # type: ignore
+        tried, forwarding = trio.Event(), relay.daemon.overlay.relay.forwarding
+        forwarding._spool.is_roomy = lambda *_: False  # type: ignore[method-assign]
+        forwarding._placing.place = lambda *_: (tried.set(), ([], True))[1]  # type: ignore
         await net.drop_at(relay, ONE, Content(b"x"))
         await tried.wait()
         await start_wrong(relay, ahead * net.calendar.day_seconds)
