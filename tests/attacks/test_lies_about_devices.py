@@ -89,6 +89,17 @@ async def test_nobody_is_locked_out_as_a_new_device_comes_while_one_is_away(
         nursery.cancel_scope.cancel()
 
 
+async def removed_while_away(some: Person, name: str) -> None:
+    """Have the first remove one while the second is away; then that is back, and neither hears the other."""
+    one, two, *_ = some.devices
+    await some.stop(two)
+    lose_all(some, 0)
+    await one.service.devices.remove(name)
+    some.network.lose_what_waits()
+    await two.start(some.nursery)
+    lose_all(some, 1)
+
+
 @pytest.mark.parametrize("wait", range(2))
 async def test_a_removal_that_a_removed_device_says_again_stays(tmp_path: Path, wait: int) -> None:
     """Two are stolen: each of two removes one of them, and neither has heard of the other's removal."""
@@ -96,12 +107,7 @@ async def test_a_removal_that_a_removed_device_says_again_stays(tmp_path: Path, 
         one, two, old, _ = some.devices
         await trio.sleep(SOON + 5 * wait)
         thief, old_key = Thief(some), some.circle(old).own.key
-        await some.stop(two)
-        lose_all(some, 0)
-        await one.service.devices.remove("device 4")
-        some.network.lose_what_waits()
-        await two.start(some.nursery)
-        lose_all(some, 1)
+        await removed_while_away(some, "device 4")
         await two.service.devices.remove("device 3")
         await trio.sleep(EPOCH / 4)
         await thief.tell(some, removal(thief.own.seed, 2**40, old_key))
@@ -118,12 +124,7 @@ async def test_a_removed_device_does_not_undo_its_own_removal(tmp_path: Path, wa
         one, two, _, _ = some.devices
         await trio.sleep(SOON + 5 * wait)
         thief = Thief(some)
-        await some.stop(two)
-        lose_all(some, 0)
-        await one.service.devices.remove("device 3")
-        some.network.lose_what_waits()
-        await two.start(some.nursery)
-        lose_all(some, 1)
+        await removed_while_away(some, "device 3")
         await thief.tell(some, write_entry(MADE_UP, 900, DeviceValue("y", bytes(32))))
         await two.service.devices.remove("device 4")
         await trio.sleep(EPOCH / 4)
