@@ -26,7 +26,7 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor, sign_descriptor
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.content.messages import HEADER, SEAL, Message, message_id
+from hushcast_protocol.content.messages import HEADER, SEAL, TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.elements import element
 from hushcast_protocol.overlay.frames import (
     MAX_OVERLAY_FRAME,
@@ -39,7 +39,6 @@ from hushcast_protocol.overlay.frames import (
 from hushcast_protocol.overlay.leases import Install, ToRelay
 from hushcast_protocol.overlay.parcels import Parcel, seal_parcel
 from hushcast_protocol.overlay.profile import HARDENED
-from hushcast_protocol.overlay.trail import Trail
 from hushcast_runtime.environment import system_environment
 from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import StreamHandler, Transport, TransportError
@@ -86,7 +85,7 @@ class Overlay:
     def message(self, day: int) -> Message:
         """Return a new message of 1 KiB that the daemon has routes for."""
         body = os.urandom(_BODY)
-        return Message(message_id(day, body), day, (self.trunk,), Trail().to_bytes(), body)
+        return Message(message_id(day, body), day, (self.trunk,), bytes(TRAIL_SIZE), body)
 
     async def start(self, store: Path | None, nursery: trio.Nursery) -> list[str]:
         """Open directory and next hops; return the command that starts the daemon."""

@@ -20,8 +20,9 @@ from hushcast_analytics.generator.tree_seats import drawn, root_of, shape, subsc
 from hushcast_analytics.trace_schemas import EPOCHS_A_DAY, OBSERVATIONS, TRUTHS
 from hushcast_overlay.relay import registration
 from hushcast_protocol.base import epochs, roster_standing
+from hushcast_protocol.content.messages import TRAIL_SIZE
 from hushcast_protocol.overlay import tree
-from hushcast_protocol.overlay.trail import ERROR_RATE, MAX_BITS_SET, MAX_HOPS, Trail
+from hushcast_protocol.overlay.trail import ERROR_RATE, MAX_BITS_SET, MAX_HOPS
 
 SMALL = GeneratorScenario(nodes=40, subscribers=3, topics=2, publications=60, epochs=3)
 CHURNING = GeneratorScenario(
@@ -231,7 +232,7 @@ def test_trails_are_as_large_as_the_daemons():
     from hushcast_analytics.generator.message_routes import SLICE_BITS, SLICES
 
     assert (MAX_HOPS, MAX_BITS_SET / MAX_HOPS, ERROR_RATE) == (32, SLICES, 1e-4)
-    assert 8 * len(Trail().to_bytes()) == SLICES * SLICE_BITS
+    assert 8 * TRAIL_SIZE == SLICES * SLICE_BITS
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from hushcast_protocol.overlay.forwarding import ForwardingOutcome, RecentIds, R
 from hushcast_protocol.overlay.hops import is_box
 from hushcast_protocol.overlay.leases import Instruction, Lease, LeaseBook
 from hushcast_protocol.overlay.profile import HARDENED, PAPER
-from hushcast_protocol.overlay.trail import Trail
+from hushcast_protocol.overlay.trail import label_bits, trail_of
 
 OWN = relay_id(0)
 _TOKENS = [bytes([number]) * 16 for number in range(6)]
@@ -230,10 +230,10 @@ def _message(script: Script, today: int) -> Message:
         bits = 425 + script.number() % 28  # hardly room for one more label, or too many already
         passed = ((1 << bits) - 1).to_bytes(TRAIL_SIZE, "little")
     elif kind == 2:
-        passes = Trail(bytes(TRAIL_SIZE))
+        bits = 0
         for _ in range(script.number() % 36):
-            passes.add(bytes([script.number() % 48]) * 16)
-        passed = passes.to_bytes()
+            bits |= label_bits(bytes([script.number() % 48]) * 16)
+        passed = trail_of(bits)
     return Message(message.id, message.day, tokens, passed, message.body)
 
 

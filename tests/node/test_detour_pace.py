@@ -15,19 +15,19 @@ from hushcast_overlay.relay.detour_pace import (
     DetourTurn,
 )
 from hushcast_protocol.content.hops import Hop
-from hushcast_protocol.content.messages import TRAIL_SIZE, Message
+from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.hops import relay_hop
-from hushcast_protocol.overlay.trail import Trail
+from hushcast_protocol.overlay.trail import label_bits, trail_of
 
 AWAY, OTHER = relay_hop(bytes(32)), relay_hop(bytes([1] * 32))
 
 
 def message(number: int, passed: int = 2) -> Message:
     """Return a message that passed so many relays."""
-    trail = Trail(bytes(TRAIL_SIZE))
+    trail = 0
     for label in range(passed):
-        trail.add(bytes([label] * 16))
-    return Message(number.to_bytes(32), 0, (bytes(32),), trail.to_bytes(), b"body")
+        trail |= label_bits(bytes([label] * 16))
+    return Message(number.to_bytes(32), 0, (bytes(32),), trail_of(trail), b"body")
 
 
 def goes_at_once(pace: DetourPace, item: Message, now: float) -> None:

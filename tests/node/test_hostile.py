@@ -29,7 +29,7 @@ from hushcast_protocol.overlay.frames import (
     ParcelFrame,
     Receipt,
 )
-from hushcast_protocol.overlay.trail import Trail
+from hushcast_protocol.overlay.trail import label_bits, trail_of
 from hushcast_protocol.shards.shard_requests import AskSlice, ShownSlice
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import HANDSHAKE_TIMEOUT, Channel
@@ -226,14 +226,13 @@ async def test_a_link_that_says_nothing_is_closed() -> None:
 async def test_drops_are_refused_for_form_and_day() -> None:
     async with network_that_stays_healthy() as (net, relay):
         good = a_message(net)
-        trail = Trail()
-        trail.add(b"x" * 16)
+        trail = trail_of(label_bits(b"x" * 16))
         tomorrow = a_message(net, day=net.calendar.day(net.now) + 1)
         yesterday = a_message(net, day=net.calendar.day(net.now) - 1)
         short = good.body[:-1]
         refused = {
             "form": [
-                changed(good, trail=trail.to_bytes()),
+                changed(good, trail=trail),
                 changed(good, trail=b"\xff" * len(good.trail)),
                 changed(good, id=bytes(32)),
                 changed(good, body=good.body[:-1] + bytes([good.body[-1] ^ 1])),

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from hushcast_protocol.content.hops import Hop
 from hushcast_protocol.content.messages import Message
-from hushcast_protocol.overlay.trail import BITS_A_LABEL, MAX_BITS_SET, Trail
+from hushcast_protocol.overlay.trail import BITS_A_LABEL, MAX_BITS_SET, trail_bits
 
 MAX_WALK = 8  # relays that a message has passed at most that still goes around at once
 MAX_AT_ONCE = 6  # ways around one next hop: where one in four comes back, 1 in 4,000 needs more
@@ -72,7 +72,7 @@ class DetourPace:
         dropped here anew. So does what has passed no relay but this one though it went around before, or has
         not come by for as long as it may go around.
         """
-        popcount = Trail(message.trail).popcount()
+        popcount = trail_bits(message.trail).bit_count()
         is_far = popcount > MAX_WALK * BITS_A_LABEL
         share, name = hop if is_listed else None, (message.id, hop)
         paced = self._paced.get(share, {}).get(name)

@@ -28,7 +28,7 @@ from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.messages import MAX_TOKENS, Message
 from hushcast_protocol.overlay.forwarding import Router
 from hushcast_protocol.overlay.hops import key_of, relay_hop
-from hushcast_protocol.overlay.trail import BITS_A_LABEL, Trail
+from hushcast_protocol.overlay.trail import BITS_A_LABEL, trail_bits
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
@@ -132,7 +132,7 @@ class Detours:
 
         None where there is no way around, or the message has gone around so often that all are full.
         """
-        if Trail(send.message.trail).popcount() > MAX_WALK * BITS_A_LABEL:
+        if trail_bits(send.message.trail).bit_count() > MAX_WALK * BITS_A_LABEL:
             return None
         message = self._detour(send.hop, send.message)
         if message is None or not others:

@@ -1,4 +1,8 @@
-"""The trail: the loop-detection header, a pybloom-live filter of the labels of relays passed (VB §4.2)."""
+"""The trail: the loop-detection header, a pybloom-live filter of the labels of relays passed (VB §4.2).
+
+The filter is held as one int, in which each label is a mask: pybloom-live's own object costs three hashings a
+hop. It hashes in the machine's byte order: all relays of a network share one, little-endian in practice.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,10 @@ LABEL_SIZE = 16  # bytes; random, anew each epoch
 
 @lru_cache(maxsize=1024)
 def label_bits(label: bytes) -> int:
-    """Return the bits of a label, as pybloom-live sets them; a relay asks for its own two only."""
+    """Return the bits of a label, as pybloom-live sets them; a relay asks for its own two only.
+
+    A trail that has all of them passed the label's relay, but for one in 1 / `ERROR_RATE` at most.
+    """
     single = BloomFilter(MAX_HOPS, ERROR_RATE)
     single.add(label.hex())
     return int.from_bytes(single.bitarray.tobytes(), "little")
@@ -42,35 +49,3 @@ def trail_bits(data: bytes) -> int:
 def trail_of(bits: int) -> bytes:
     """Return the `TRAIL_SIZE` bytes of a trail with these bits."""
     return bits.to_bytes(TRAIL_SIZE, "little")
-
-
-class Trail:
-    """A trail being read or extended.
-
-    The filter is pybloom-live's, held as one int: its own object costs three hashings a hop. It hashes in the
-    machine's byte order: all relays of a network share one, little-endian in practice. What forwards handles
-    the int itself: this object, which it made for each message, took three times as long.
-    """
-
-    __slots__ = ("_bits",)
-
-    def __init__(self, data: bytes | None = None) -> None:
-        """Read a trail of `TRAIL_SIZE` bytes, or start an empty one; raise `DecodeError` if it is not one."""
-        self._bits = 0 if data is None else trail_bits(data)
-
-    def __contains__(self, label: bytes) -> bool:
-        """Tell whether the label's relay was passed; wrongly so with probability `ERROR_RATE` at most."""
-        mask = label_bits(label)
-        return self._bits & mask == mask
-
-    def add(self, label: bytes) -> None:
-        """Note that the label's relay was passed."""
-        self._bits |= label_bits(label)
-
-    def popcount(self) -> int:
-        """Return the number of bits set."""
-        return self._bits.bit_count()
-
-    def to_bytes(self) -> bytes:
-        """Return the `TRAIL_SIZE` bytes of the header."""
-        return trail_of(self._bits)
