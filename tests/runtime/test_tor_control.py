@@ -393,6 +393,20 @@ async def test_a_cookie_is_not_read_where_no_file_can_be(path: str) -> None:
             await authenticate(control.ask)
 
 
+@pytest.mark.parametrize("is_held_open", [False, True])
+async def test_a_pipe_in_place_of_a_cookie_holds_no_thread(tmp_path: Path, is_held_open: bool) -> None:
+    os.mkfifo(pipe := tmp_path / "cookie")
+    offer = f'250-PROTOCOLINFO 1\n250-AUTH METHODS=SAFECOOKIE COOKIEFILE="{pipe}"\n250 OK'
+    writer = os.open(pipe, os.O_RDWR) if is_held_open else None
+    try:
+        async with scripted(lambda command: offer) as control:
+            with trio.fail_after(10), pytest.raises(TransportError, match="length"):
+                await authenticate(control.ask)
+    finally:
+        if writer is not None:
+            os.close(writer)
+
+
 async def test_a_service_that_is_given_up_leaves_no_socket(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:

@@ -49,8 +49,8 @@ async def authenticate(ask: Ask, at_port: bool = False) -> None:
 
 async def _read_cookie(path: str) -> bytes:
     try:
-        async with await trio.open_file(path, "rb") as file:
-            cookie: bytes = await file.read(_COOKIE_LENGTH + 1)
+        async with await trio.open_file(path, "rb", opener=_at_once) as file:
+            cookie: bytes = await file.read(_COOKIE_LENGTH + 1) or b""
     except ValueError:
         raise TransportError("tor's control cookie is said to be where no file can be") from None
     except OSError as error:
@@ -59,6 +59,11 @@ async def _read_cookie(path: str) -> bytes:
     if len(cookie) != _COOKIE_LENGTH:
         raise TransportError("tor's control cookie has a wrong length")
     return cookie
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open what may be a pipe: whoever holds the port names it, and a thread that waits there never ends."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 async def _prove(ask: Ask, cookie: bytes) -> str:
