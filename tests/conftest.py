@@ -89,6 +89,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Check marks against their files, and have each worker begin with its share of what takes longest."""
     check_marks(items)
+    for item in items:
+        if item.get_closest_marker("soak") is not None:
+            item.add_marker("slow")  # who leaves out what is slow means these, too
     # What these run takes its share of the machine until the end: nobody else waits beside it.
     items.sort(key=lambda item: not TESTNETS.isdisjoint(asked_for(item)))
     yield  # those that are not chosen are dropped
