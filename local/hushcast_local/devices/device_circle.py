@@ -21,7 +21,7 @@ from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.errors import AuthenticationError, Refusal
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_protocol.devices.beats import Beat, fitting, open_beat, seal_beat
+from hushcast_protocol.devices.beats import Beat, by_turns, fitting, open_beat, seal_beat
 from hushcast_protocol.devices.circle_secrets import (
     MAX_SEALED_TO,
     CircleKeys,
@@ -71,6 +71,8 @@ class DeviceCircle:
         self._are_here: set[bytes] = {own.key}
         """Devices that were heard under the present secret."""
         self._to_answer: dict[CircleSecret, None] = {}
+        self._told = b""
+        """The stamp of the entry that the last beat told last."""
         self._changed = calendar.epoch(context.env.now())
         """The epoch since which the secret is the present one, as far as was seen."""
         self._entries = CircleEntries(own, calendar, context, follow)
@@ -178,7 +180,8 @@ class DeviceCircle:
             if epoch >= oldest and heard.summary is not None:
                 lacking |= {entry.stamp: entry for entry in own.state.lacking(heard.summary, heard.day)}
                 await trio.lowlevel.checkpoint()
-        entries = fitting(lacking.values())
+        entries = by_turns(lacking, self._told)
+        self._told = entries[-1].stamp if entries else b""
         change = () if own.change is None else (own.change,)
         await self._tell(own.keys.secret, Beat(own.key, today, own.state.summary(today), entries, change))
         for secret in reversed(list(self._to_answer)):  # who is near hears it where it listens last

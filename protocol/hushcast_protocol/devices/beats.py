@@ -6,7 +6,8 @@ signed by its device and sealed under the circle's secret.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated
 
 import msgspec
@@ -45,16 +46,27 @@ _decode_signed: Callable[[bytes], Signed] = decoder(Signed, "beat", MAX_BEAT)
 _decode: Callable[[bytes], Beat] = decoder(Beat, "beat", MAX_BEAT)
 
 
-def fitting(entries: Iterable[SharedEntry]) -> tuple[SharedEntry, ...]:
-    """Return the first of these entries, as many as a beat has room for."""
+def fitting(entries: Iterable[SharedEntry], room: int = _ROOM) -> tuple[SharedEntry, ...]:
+    """Return the first of these entries, as many as a beat has room for, or as fit `room` bytes of it."""
     taken: list[SharedEntry] = []
-    room = _ROOM
     for entry in entries:
         room -= len(entry.value) + len(entry.name) + 120  # a key, a signature, a counter and their lengths
         if room < 0 or len(taken) == MAX_ENTRIES:
             break
         taken.append(entry)
     return tuple(taken)
+
+
+def by_turns(lacking: Mapping[bytes, SharedEntry], last: bytes) -> tuple[SharedEntry, ...]:
+    """Return what a beat tells of what others may lack, by its stamps in order, as much as it has room for.
+
+    Others say by parts what they lack, so what they were told stands among it until its whole part is there.
+    A quarter of the room is for the first ones; the rest by turns, behind the stamp that was told `last`.
+    """
+    first = fitting(lacking.values(), _ROOM // 4)
+    stamps = sorted(lacking.keys() - {entry.stamp for entry in first})
+    turn = bisect_right(stamps, last)
+    return fitting([*first, *(lacking[stamp] for stamp in stamps[turn:] + stamps[:turn])])
 
 
 def seal_beat(secret: CircleSecret, seed: Seed, beat: Beat, randomness: Randomness) -> bytes:
