@@ -137,7 +137,7 @@ def check_secret(
     know that, too: they can invent others there, and mislead one that has not heard of their removal. So it
     is without those alone that this device knows to be removed, by the word of one that stands; and who drew
     it, and all whom it is sealed to, have to be devices that the present one speaks of, or `guests`, for whom
-    this device vouches itself. An honest one may know others; who both know then go on together.
+    this device vouches itself. An honest one may know others, and parts.
 
     Raises `AuthenticationError` where it is not to be followed in any way or the maker did not sign it, and
     `DecodeError`.

@@ -45,11 +45,11 @@ def test_a_new_device_gets_all_of_it(subscriptions: int, lists: int, beats: int)
         ]
     )
     there = back = b""
-    for beat in range(beats):
+    for _ in range(beats):
         there, back = hear(old, new, there), hear(new, old, back)
         if old.summary(TODAY) == new.summary(TODAY):
             break
-    assert old.summary(TODAY) == new.summary(TODAY), beat
+    assert old.summary(TODAY) == new.summary(TODAY)
 
 
 def test_what_is_new_goes_first() -> None:
