@@ -21,6 +21,7 @@ from hushcast_protocol.overlay.trail import MAX_BITS_SET, label_bits, trail_bits
 MAX_IDS = 32_768  # messages remembered; about 10 MB, and five minutes at 100 messages a second
 MAX_SENDS = 500_000  # next hops of all of them; 4 MB more, however few the messages
 MAX_FOUND = 1024  # trees and previous hops from where the way on is known until leases change; 1 MB
+MAX_TRAILS = 1024  # trails of previous hops that are read once for each label; 0.5 MB
 _WIDE = 64  # next hops of one from which on it is not: to look them up is a small part of what they cost
 CIRCULATION = 600.0  # seconds within which a message can come back to a relay: links retry, relays restart
 
@@ -44,7 +45,7 @@ class ForwardingDecision(msgspec.Struct, frozen=True, gc=False):
     boxes: tuple[Hop, ...] = ()  # those that it leads to, also where they have had it by another relay
 
 
-class _Known(msgspec.Struct, frozen=True, gc=False):
+class KnownId(msgspec.Struct, frozen=True, gc=False):
     """The entry for one id under one trunk: since when, from whom, and where it was sent.
 
     A tuple, because a set for each of many thousands takes three times the memory.
@@ -53,7 +54,22 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
     since: float
     link: bytes  # the previous hop that brought it first
     sent: tuple[Hop, ...]
-    is_owed: bool = False  # to a next hop that there was no room for
+    is_owed: bool = False  # to a next hop that there was no room for: `unsent` was the last call for it
+
+
+class _Way(msgspec.Struct, frozen=True, gc=False):
+    """Where all messages of one tree go on that come from one previous hop."""
+
+    hops: tuple[Hop, ...]
+    boxes: tuple[Hop, ...]  # those among them
+
+
+class _Passed(msgspec.Struct, frozen=True, gc=False):
+    """What all messages have in common that came by the same relays."""
+
+    popcount: int  # of the trail as it came
+    is_back: bool  # whether it says that they were here
+    onward: bytes  # the trail as it goes on; empty where it has no room for another relay
 
 
 class RecentIds:
@@ -69,7 +85,7 @@ class RecentIds:
     def __init__(self, now: float, capacity: int = MAX_IDS) -> None:
         self._capacity = capacity
         self._complete_since = now
-        self._sent: dict[bytes, _Known] = {}  # by id and trunk
+        self._sent: dict[bytes, KnownId] = {}  # by id and trunk
         self._by_link: dict[bytes, deque[bytes]] = {}  # these by the previous hop that brought them first
         self._pairs = 0
         self._pairs_by_link: Counter[bytes] = Counter()
@@ -91,10 +107,9 @@ class RecentIds:
         known = self._sent.get(message_id + trunk)
         return frozenset(known.sent) if known is not None else frozenset()
 
-    def is_owed(self, message_id: bytes, trunk: bytes) -> bool:
-        """Tell whether `unsent` was the last call for an id under a trunk."""
-        known = self._sent.get(message_id + trunk)
-        return known is not None and known.is_owed
+    def entry(self, message_id: bytes, trunk: bytes) -> KnownId | None:
+        """Return what is remembered of an id under a trunk."""
+        return self._sent.get(message_id + trunk)
 
     def note(self, message_id: bytes, trunk: bytes, link: bytes, now: float, hops: Sequence[Hop]) -> None:
         """Remember that an id, brought by the previous hop `link`, was sent to next hops under a trunk."""
@@ -105,12 +120,12 @@ class RecentIds:
                 beside = self._by_link[link] = deque()
             beside.append(name)
             new = tuple(hops) if len(hops) == 1 else tuple(dict.fromkeys(hops))
-            self._sent[name] = _Known(now, link, new)
+            self._sent[name] = KnownId(now, link, new)
         else:
             link = known.link
             sent = frozenset(known.sent)
             new = tuple([hop for hop in dict.fromkeys(hops) if hop not in sent])
-            self._sent[name] = _Known(known.since, link, known.sent + new)
+            self._sent[name] = KnownId(known.since, link, known.sent + new)
         self._pairs += len(new)
         self._pairs_by_link[link] += len(new)
         while len(self._sent) > self._capacity or self._pairs > MAX_SENDS:
@@ -124,7 +139,7 @@ class RecentIds:
         left = tuple([hop for hop in known.sent if hop not in hops])
         if len(left) < len(known.sent):
             # The id stays known, so that a hit in its trail is not taken for a loop when it comes back.
-            self._sent[message_id + trunk] = _Known(known.since, known.link, left, is_owed=True)
+            self._sent[message_id + trunk] = KnownId(known.since, known.link, left, is_owed=True)
             self._pairs -= len(known.sent) - len(left)
             self._pairs_by_link[known.link] -= len(known.sent) - len(left)
 
@@ -155,13 +170,15 @@ class Router:
         self._leases = leases
         self._memory = memory
         self._labels: tuple[int, ...] = (label_bits(label),)
-        # By day, trunk and previous hop: how long its message takes tells none what others brought.
-        self._found: dict[tuple[int, bytes, bytes], list[Hop]] = {}
+        # By the previous hop, too, all of it: how long its message takes tells none what others brought.
+        self._passed: dict[tuple[bytes, bytes], _Passed] = {}  # with the trail
+        self._found: dict[tuple[int, bytes, bytes], _Way] = {}  # with day and trunk
         self._found_at = 0  # by the changes of leases
 
     def use_label(self, label: bytes) -> None:
         """Take a fresh trail label (16 random bytes) for a new epoch; the last one is still recognised."""
         self._labels = (label_bits(label), *self._labels[:1])
+        self._passed.clear()
 
     def route(
         self, message: Message, previous: bytes, now: float, only: Callable[[Hop], bool] | None = None
@@ -173,43 +190,43 @@ class Router:
         all its tokens but the trunk. Raises `DecodeError` if the trail is forged, or so full that no next hop
         would accept it, which ends detours.
         """
-        trail = trail_bits(message.trail)
-        popcount = trail.bit_count()
         trunk = message.tokens[0]
-        known = self._memory.knows(message.id, trunk)
-        own, last = self._labels[0], self._labels[-1]
-        if (trail & own == own or trail & last == last) and self._is_loop(known, now):
+        passed = self._passed.get((previous, message.trail)) or self._read(message.trail, previous)
+        popcount = passed.popcount
+        known = self._memory.entry(message.id, trunk)
+        if passed.is_back and self._is_loop(known is not None, now):
             return ForwardingDecision(ForwardingOutcome.LOOP, popcount=popcount)
-        if known and not self._profile.edge_elements and not self._memory.is_owed(message.id, trunk):
+        if known is not None and not self._profile.edge_elements and not known.is_owed:
             # As published, a relay sends to all its next hops at once, so a second copy adds nothing.
             return ForwardingDecision(ForwardingOutcome.DUPLICATE, popcount=popcount)
-        found = self._next_hops(message, previous)
+        way = self._way(message, trunk, previous)
+        found, boxes = way.hops, way.boxes
         if only is not None:
-            found = [hop for hop in found if only(hop)]
+            found = tuple(filter(only, found))
+            boxes = boxes_among(found)
         if not found:
             return ForwardingDecision(ForwardingOutcome.UNROUTED, popcount=popcount)
-        boxes = boxes_among(found)
-        sent = self._memory.sent(message.id, trunk) if known else ()
-        hops = [hop for hop in found if hop not in sent] if sent else found
+        hops = found
+        if known is not None:
+            sent = frozenset(known.sent)
+            hops = tuple([hop for hop in found if hop not in sent])
         if not hops:
             # A detour that comes back to a relay it left must go on elsewhere: this relay's route was tried.
             outcome = (
                 ForwardingOutcome.UNROUTED if _is_detour(message, previous) else ForwardingOutcome.DUPLICATE
             )
             return ForwardingDecision(outcome, popcount=popcount, boxes=boxes)
-        is_again = known and previous == ORIGIN and self._memory.is_owed(message.id, trunk)
-        trail |= own
-        if trail.bit_count() > MAX_BITS_SET:
+        if not passed.onward:
             raise DecodeError("a trail has no room for another relay")
         # Noted only now, and only for what is sent on: neither a forged trail nor a message without a route
         # may mark a true copy as sent, or evict other entries.
         self._memory.note(message.id, trunk, previous, now, hops)
-        onward = Message(message.id, message.day, (trunk,), trail_of(trail), message.body)
+        onward = Message(message.id, message.day, message.tokens[:1], passed.onward, message.body)
         return ForwardingDecision(
             ForwardingOutcome.FORWARDED,
             tuple([HopMessage(hop, onward) for hop in hops]),
             popcount,
-            is_again,
+            known is not None and previous == ORIGIN and known.is_owed,
             boxes,
         )
 
@@ -254,7 +271,36 @@ class Router:
         # Where the id is known, memory of (token, next hop) ends the loop and loses nothing.
         return not known and self._memory.may_have_forgotten(now)
 
-    def _next_hops(self, message: Message, previous: bytes) -> list[Hop]:
+    def _read(self, trail: bytes, previous: bytes) -> _Passed:
+        """Read a trail, the first time that a previous hop brings it since the label is this one."""
+        bits = trail_bits(trail)
+        own, last = self._labels[0], self._labels[-1]
+        onward = bits | own
+        is_back = bits == onward or bits & last == last
+        room = onward.bit_count() <= MAX_BITS_SET
+        passed = _Passed(bits.bit_count(), is_back, trail_of(onward) if room else b"")
+        if len(self._passed) >= MAX_TRAILS:
+            self._passed.clear()
+        self._passed[previous, trail] = passed
+        return passed
+
+    def _way(self, message: Message, trunk: bytes, previous: bytes) -> _Way:
+        """Return the way on; along a tree, of the messages of one topic the first alone is looked up."""
+        if previous == ORIGIN or (len(message.tokens) > 1 and self._profile.detours):
+            return self._look_up(message, previous)
+        if self._found_at != self._leases.changes:
+            self._found_at = self._leases.changes
+            self._found.clear()
+        asked = message.day, trunk, previous
+        if (way := self._found.get(asked)) is None:
+            way = self._look_up(message, previous)
+            if len(way.hops) < _WIDE:
+                if len(self._found) >= MAX_FOUND:
+                    self._found.clear()
+                self._found[asked] = way
+        return way
+
+    def _look_up(self, message: Message, previous: bytes) -> _Way:
         """Return all next hops of a message, those it was sent to before included.
 
         Where it enters the overlay all its tokens are looked up; in a tree it follows the trunk alone.
@@ -262,33 +308,14 @@ class Router:
         asked = message.tokens
         if previous != ORIGIN:
             if len(asked) == 1 or not self._profile.detours:
-                return self._along(message.day, asked[0], previous)
-            asked, previous = asked[1:], ORIGIN
-        return self._look_up(message.day, asked, previous)
-
-    def _along(self, day: int, trunk: bytes, previous: bytes) -> list[Hop]:
-        """Return the next hops along a tree; of the messages of one topic the first alone is looked up."""
-        if self._found_at != self._leases.changes:
-            self._found_at = self._leases.changes
-            self._found.clear()
-        asked = day, trunk, previous
-        if (found := self._found.get(asked)) is None:
-            found = self._look_up(day, (trunk,), previous)
-            if len(found) < _WIDE:
-                if len(self._found) >= MAX_FOUND:
-                    self._found.clear()
-                self._found[asked] = found
-        return found
-
-    def _look_up(self, day: int, tokens: Iterable[bytes], previous: bytes) -> list[Hop]:
-        table = self._leases.table(day)
-        if table is None:
-            return []
+                asked = asked[:1]
+            else:
+                asked, previous = asked[1:], ORIGIN
         found: dict[Hop, None] = {}
-        for token in tokens:
-            for hop in table.lookup(element(self._profile, token, self._relay, previous)):
-                found[hop] = None
-        return list(found)
+        if (table := self._leases.table(message.day)) is not None:
+            for token in asked:
+                found |= dict.fromkeys(table.lookup(element(self._profile, token, self._relay, previous)))
+        return _Way(tuple(found), boxes_among(found))
 
 
 def _is_detour(message: Message, previous: bytes) -> bool:

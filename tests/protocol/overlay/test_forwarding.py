@@ -194,6 +194,21 @@ def test_a_way_that_is_known_changes_with_the_leases():
     assert seat.route(small_message((ONE,), 5)).outcome is ForwardingOutcome.UNROUTED
 
 
+def test_a_way_that_is_known_is_that_of_messages_with_its_trail_and_of_the_label_of_now():
+    seat = Seat(started=FRESH).take((ONE, A), to=B)
+    plain = [small_message((ONE,), number) for number in range(6)]
+    assert LABEL in Trail(seat.route(plain[0]).sends[0].message.trail)
+    by_another = seat.route(passed(plain[1], b"x" * LABEL_SIZE)).sends[0].message
+    assert b"x" * LABEL_SIZE in Trail(by_another.trail)
+    assert b"x" * LABEL_SIZE not in Trail(seat.route(plain[2]).sends[0].message.trail)
+    assert seat.route(passed(plain[3], LABEL)).outcome is ForwardingOutcome.LOOP
+    seat.router.use_label(b"y" * LABEL_SIZE)
+    after = Trail(seat.route(plain[4]).sends[0].message.trail)
+    assert b"y" * LABEL_SIZE in after
+    assert LABEL not in after
+    assert seat.route(passed(plain[5], b"y" * LABEL_SIZE)).outcome is ForwardingOutcome.LOOP
+
+
 def test_few_ways_are_known_and_no_wide_ones(monkeypatch):
     monkeypatch.setattr(forwarding, "MAX_FOUND", 4)
     monkeypatch.setattr(forwarding, "_WIDE", 5)
@@ -206,8 +221,20 @@ def test_few_ways_are_known_and_no_wide_ones(monkeypatch):
         for again in range(2):
             assert sent(seat.route(small_message((trunk,), 2 * number + again))) == {TO_B: (trunk,)}
         assert len(seat.route(small_message((ONE,), 100 + number)).sends) == 5
-        assert all(len(hops) < 5 for hops in seat.router._found.values())
+        assert all(len(way.hops) < 5 for way in seat.router._found.values())
         known.append(len(seat.router._found))
+    assert max(known) == 4
+
+
+def test_few_trails_are_known(monkeypatch):
+    monkeypatch.setattr(forwarding, "MAX_TRAILS", 4)
+    seat, known = Seat().take((ONE, A), to=B), []
+    for number in range(20):
+        before = passed(small_message((ONE,), number), bytes([number]) * LABEL_SIZE)
+        after = Trail(seat.route(before).sends[0].message.trail)
+        assert LABEL in after
+        assert bytes([number]) * LABEL_SIZE in after
+        known.append(len(seat.router._passed))
     assert max(known) == 4
 
 
