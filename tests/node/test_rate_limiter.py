@@ -21,18 +21,18 @@ async def test_each_pair_of_link_and_next_hop_has_a_bucket_of_its_own(
     monkeypatch.setattr(rate_limiter, "FORWARDS_AT_ONCE", 10.0)
     monkeypatch.setattr(rate_limiter, "FORWARDS_A_SECOND", 2.0)
     kept = RateLimiter(simulated_environment(1))
-    assert kept.debt(b"p" * 32, [A] * 10) == 0
-    assert kept.debt(b"p" * 32, [A] * 4) == 2
-    assert kept.debt(b"p" * 32, [B]) == 0
-    assert kept.debt(b"q" * 32, [A]) == 0
+    assert kept.debt(b"p" * 32, {A: 10}) == 0
+    assert kept.debt(b"p" * 32, {A: 4}) == 2
+    assert kept.debt(b"p" * 32, {B: 1}) == 0
+    assert kept.debt(b"q" * 32, {A: 1}) == 0
     await trio.sleep(2)
-    assert kept.debt(b"p" * 32, [A]) == 0.5
+    assert kept.debt(b"p" * 32, {A: 1}) == 0.5
 
 
 async def test_the_number_of_flows_is_bounded() -> None:
     kept = RateLimiter(simulated_environment(1))
     for number in range(MAX_FLOWS + 100):
-        kept.debt(number.to_bytes(32, "big"), [A])
+        kept.debt(number.to_bytes(32, "big"), {A: 1})
     assert len(kept._buckets) == MAX_FLOWS
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import trio
@@ -172,37 +174,43 @@ class Forwarding:
         """
         unrouted: list[Message] = []
         passing: list[Message] = []
-        decided: list[tuple[HopMessage, ...]] = []
-        hops: list[Hop] = []
+        sends: list[HopMessage] = []
+        sent: Counter[Hop] = Counter()
         is_held = is_repeat = False
-        copies, now = 0, self._env.elapsed()
+        size, now, is_traced = 0, self._env.elapsed(), self._tracer.is_on
         for message in messages:
-            decision = self._decide(message, previous, now, is_again, only)
-            if decision.outcome is ForwardingOutcome.LOOP:
+            try:
+                decision = self._router.route(message, previous, now, only)
+            except DecodeError:
+                self._counters.add("refused_form")
                 continue
-            passing.append(message)
+            if is_traced or decision.boxes or not decision.sends:
+                self._note(message, previous, decision, is_again)
             if decision.sends:  # as most often
-                decided.append(decision.sends)
-                copies += len(decision.sends)
+                sends += decision.sends
+                size += len(message.body)
             elif decision.outcome is ForwardingOutcome.UNROUTED:
                 unrouted.append(message)
+            elif decision.outcome is ForwardingOutcome.LOOP:
+                continue
             else:
                 is_repeat = True
-            if copies >= COPIES_AT_ONCE:
-                is_held |= self._place(decided, settle is not None, hops)
-                decided, copies = [], 0
+            passing.append(message)
+            if len(sends) >= COPIES_AT_ONCE:
+                is_held |= self._place(sends, size, settle is not None, sent)
+                sends, size = [], 0
                 await self._next_hops.make_room()
                 await trio.lowlevel.checkpoint()
-        is_held |= self._place(decided, settle is not None, hops)
+        is_held |= self._place(sends, size, settle is not None, sent)
         await self._take_listed(passing)
         settled = [] if settle is None or is_held else settle()
-        if hops or is_repeat or settle is not None:
+        if sent or is_repeat or settle is not None:
             await self._store.write(*settled)
         await self._next_hops.make_room()
-        if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, hops)):
+        if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, sent)):
             self._counters.add("links_slowed")
             await trio.sleep(debt)
-        return Routed(unrouted, is_held, len(hops))
+        return Routed(unrouted, is_held, sent.total())
 
     async def hand_on(self, drop: Message) -> None:
         """Send a drop whose leases may lack here to another relay, which may have them."""
@@ -220,49 +228,39 @@ class Forwarding:
         self._router.unsent(message, [hop for hop in late if not is_box(hop)])
         return await self.route([message], ORIGIN, is_again=True, only=late.__contains__)
 
-    def _place(self, decided: list[tuple[HopMessage, ...]], is_reserved: bool, hops: list[Hop]) -> bool:
-        """Send what was decided on, for which bytes may be reserved, and add to whom to `hops`.
+    def _place(self, sends: list[HopMessage], size: int, is_reserved: bool, sent: Counter[Hop]) -> bool:
+        """Send what was decided on, bodies of `size` bytes that may be reserved; count in `sent` to whom.
 
         Return whether there was no room for some of it.
         """
         changes: list[Change] = []
-        sends = [send for one in decided for send in one]
+        placed: dict[Hop, list[SpooledMessage]] = {}
         is_held = False
-        size = sum([len(one[0].message.body) for one in decided])
         if self._spool.is_roomy(size, sends):  # as a rule
             placed = self._spool.take(sends, changes)
         else:
-            placed = []
-            for one in decided:
-                spare = len(one[0].message.body) if is_reserved else 0
-                ways, more = self._placing.place(one, self._next_hops.away, spare)
+            for _, one in groupby(sends, lambda send: id(send.message)):
+                copies = tuple(one)
+                spare = len(copies[0].message.body) if is_reserved else 0
+                ways, more = self._placing.place(copies, self._next_hops.away, spare)
                 is_held |= more
-                placed += self._spool.take(ways, changes)
-        hops += self._send(placed, changes)
+                for hop, items in self._spool.take(ways, changes).items():
+                    placed.setdefault(hop, []).extend(items)
+        self._send(placed, changes)
+        for hop, items in placed.items():
+            sent[hop] += len(items)
         return is_held
 
-    def _send(self, placed: list[tuple[Hop, SpooledMessage]], changes: list[Change]) -> list[Hop]:
-        """Send what was placed; return to whom. Nothing is waited for before: the router has noted it."""
+    def _send(self, placed: dict[Hop, list[SpooledMessage]], changes: list[Change]) -> None:
+        """Send what was placed. Nothing is waited for before: the router has noted it."""
         if changes:
             self._store.write_soon(*changes)
-        self._next_hops.enqueue(placed)
-        return [hop for hop, _ in placed]
+            self._next_hops.enqueue(placed)
 
-    def _decide(
-        self,
-        message: Message,
-        previous: bytes,
-        now: float,
-        is_again: bool,
-        only: Callable[[Hop], bool] | None,
-    ) -> ForwardingDecision:
-        try:
-            decision = self._router.route(message, previous, now, only)
-        except DecodeError:
-            self._counters.add("refused_form")
-            return ForwardingDecision(ForwardingOutcome.LOOP)
-        if is_again or decision.is_again:  # tried again, not received again
-            return decision
+    def _note(self, message: Message, previous: bytes, decision: ForwardingDecision, is_again: bool) -> None:
+        """Count and tell what was decided, but on a message that is tried again, not received again."""
+        if is_again or decision.is_again:
+            return
         if decision.boxes and previous != ORIGIN:
             self._next_hops.came(decision.boxes, message.id, previous)
         if self._tracer.is_on:
@@ -278,7 +276,6 @@ class Forwarding:
             )
         if decision.outcome is not ForwardingOutcome.FORWARDED:
             self._counters.add(_COUNTED[decision.outcome])
-        return decision
 
     def entry(self, message: Message) -> tuple[bytes, ...]:
         """Return the elements by which a drop enters the overlay here."""

@@ -20,7 +20,7 @@ from hushcast_protocol.overlay.forwarding import Router
 from hushcast_protocol.overlay.hops import is_box, is_host
 from hushcast_protocol.overlay.leases import Lease
 from hushcast_runtime.context import Context
-from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage, SpoolMove
+from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage, SpoolMove, by_hop
 
 READ_A_SECOND = 4 * 1024 * 1024  # bytes of bodies looked through: a share takes 8 s, and others have the rest
 MOVES_AT_ONCE = 1024  # of messages, each to one next hop, that one step places: 10 ms of a processor
@@ -121,5 +121,5 @@ class MovedMessages:
         if moves:
             placed = await self._spool.move(moves)
             self._counters.add("messages_moved", len(placed))
-            self._next_hops.enqueue(placed)
+            self._next_hops.enqueue(by_hop(placed))
             await self._next_hops.make_room()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
 from hushcast_overlay.relay.boxes.box_links import BoxLinks
 from hushcast_overlay.relay.boxes.kept_boxes import KeptBoxes
-from hushcast_overlay.relay.peers import Peers, by_hop
+from hushcast_overlay.relay.peers import Peers
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.content.hops import Hop
-from hushcast_protocol.overlay.hops import is_box, key_of
+from hushcast_protocol.overlay.hops import boxes_among, is_box, key_of
 from hushcast_runtime.storage.spool import SpooledMessage
 
 
@@ -26,12 +26,11 @@ class NextHops:
         """The next hops that messages go around."""
         return self._peers.away
 
-    def enqueue(self, placed: Iterable[tuple[Hop, SpooledMessage]]) -> None:
+    def enqueue(self, placed: Mapping[Hop, list[SpooledMessage]]) -> None:
         """Send spooled messages to next hops as soon as these can take them."""
-        onward = by_hop(placed)
-        kept = [(box, item) for box in filter(is_box, list(onward)) for item in onward.pop(box)]
-        self._peers.enqueue(onward)
-        if kept:
+        boxes = boxes_among(placed)
+        self._peers.enqueue({hop: placed[hop] for hop in placed if not is_box(hop)} if boxes else placed)
+        if kept := [(box, item) for box in boxes for item in placed[box]]:
             self._box_links.enqueue(kept)
 
     def came(self, boxes: Iterable[Hop], message: bytes, relay: RelayId) -> None:

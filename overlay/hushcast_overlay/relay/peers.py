@@ -41,23 +41,14 @@ from hushcast_protocol.overlay.hops import is_host, is_keeper, key_of, relay_hop
 from hushcast_protocol.overlay.keeper_frames import HandIn
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage
+from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage, by_hop
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel
 
 PeerChannel = Channel[FromRelay] | Channel[ToChild]
 """A link to a next hop, or from a previous one."""
 
-
-def by_hop(placed: Iterable[tuple[Hop, SpooledMessage]]) -> dict[Hop, list[SpooledMessage]]:
-    """Return spooled messages by next hop, in their order."""
-    found: dict[Hop, list[SpooledMessage]] = {}
-    for hop, item in placed:
-        if (items := found.get(hop)) is None:
-            found[hop] = [item]
-        else:
-            items.append(item)
-    return found
+_CARRIERS = Forward, HandIn  # a tuple: a union is made anew for each frame that is looked at
 
 
 class Peer(NextHop[Session, SpooledMessage]):
@@ -211,7 +202,7 @@ class Peers:
         """Take what came; return whether anything did, and more is to be read."""
         if link.is_over:
             return False
-        carried = [frame for frame in batch if isinstance(frame, Forward | HandIn)]
+        carried = [frame for frame in batch if isinstance(frame, _CARRIERS)]
         for frame in batch if len(carried) < len(batch) else ():
             if isinstance(frame, Ack):
                 if frame.unrouted and is_host(peer.hop):  # it has no such box: it lost its disk
@@ -234,16 +225,13 @@ class Peers:
 
     async def _take_over(self, carried: Sequence[Forward | HandIn], previous: bytes) -> list[int]:
         """Take over what a link carried; return the places of what leads nowhere here, or is not kept."""
-        forwards = [place for place, frame in enumerate(carried) if isinstance(frame, Forward)]
-        hand_ins = [place for place, frame in enumerate(carried) if isinstance(frame, HandIn)]
         nowhere: list[int] = []
-        if forwards:
-            messages = [carried[place].message for place in forwards]
-            unrouted = await self._relay.take_forwards(messages, previous)
-            nowhere += [forwards[one] for one in unrouted] if self._detours is not None else []
-        if hand_ins:
-            messages = [carried[place].message for place in hand_ins]
-            nowhere += [hand_ins[one] for one in await self._relay.take_hand_ins(messages, previous)]
+        for carrier, take in (Forward, self._relay.take_forwards), (HandIn, self._relay.take_hand_ins):
+            places = [place for place, frame in enumerate(carried) if type(frame) is carrier]
+            if places:
+                unrouted = await take([carried[place].message for place in places], previous)
+                if carrier is HandIn or self._detours is not None:
+                    nowhere += [places[one] for one in unrouted]
         return sorted(nowhere)
 
     def _acknowledge(self, link: Session, count: int, unrouted: Iterable[int] = ()) -> None:

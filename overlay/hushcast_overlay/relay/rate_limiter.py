@@ -6,8 +6,8 @@ All other links go on as before.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Mapping
 
 from hushcast_protocol.base.buckets import TokenBucket
 from hushcast_protocol.content.hops import Hop
@@ -25,11 +25,11 @@ class RateLimiter:
         self._env = env
         self._buckets: OrderedDict[tuple[bytes, Hop], TokenBucket] = OrderedDict()
 
-    def debt(self, previous: bytes, hops: Iterable[Hop]) -> float:
+    def debt(self, previous: bytes, sent: Mapping[Hop, int]) -> float:
         """Count messages from a previous hop, by their next hops; return the seconds that it has to wait."""
         now = self._env.elapsed()
         longest = 0.0
-        for hop, count in Counter(hops).items():
+        for hop, count in sent.items():
             bucket = self._buckets.get((previous, hop))
             if bucket is None:
                 bucket = TokenBucket(FORWARDS_A_SECOND, FORWARDS_AT_ONCE, now)

@@ -64,6 +64,17 @@ class SpooledMessage(msgspec.Struct, frozen=True, gc=False):
     """The body, where it is one of several that wait with it."""
 
 
+def by_hop(placed: Iterable[tuple[Hop, SpooledMessage]]) -> dict[Hop, list[SpooledMessage]]:
+    """Return spooled messages by next hop, in their order."""
+    found: dict[Hop, list[SpooledMessage]] = {}
+    for hop, item in placed:
+        if (items := found.get(hop)) is None:
+            found[hop] = [item]
+        else:
+            items.append(item)
+    return found
+
+
 class SpoolMove(msgspec.Struct, frozen=True, gc=False):
     """A spooled message that is to wait for another next hop, in another form."""
 
@@ -176,21 +187,22 @@ class Spool:
         changes = list(settled)
         placed = self.take(list(sends), changes)
         self._store.write_soon(*changes)
-        return placed
+        return [(hop, item) for hop, items in placed.items() for item in items]
 
-    def take(self, sends: list[HopMessage], changes: list[Change]) -> list[tuple[Hop, SpooledMessage]]:
+    def take(self, sends: list[HopMessage], changes: list[Change]) -> dict[Hop, list[SpooledMessage]]:
         """Hold messages as `put` does, and leave it to the caller to write what is added to `changes`."""
-        placed = []
-        copies = Counter([send.message.id for send in sends])
+        placed: dict[Hop, list[SpooledMessage]] = {}
+        ids = [send.message.id for send in sends]
+        copies = Counter(ids) if len(set(ids)) < len(ids) else {}  # most often each goes to one
         bodies: dict[bytes, SpooledBody] = {}
         last: Message | None = None
         shared: SharedBody | None = None
         packed, body = b"", SpooledBody(0, 0)
         for send in sends:
-            message = send.message
+            message, hop = send.message, send.hop
             if message is not last:  # a message for several hops is encoded once
                 last = message
-                if copies[message.id] == 1:
+                if copies.get(message.id, 1) == 1:
                     packed, body = encode(message), SpooledBody(len(message.body), message.day)
                 else:
                     if message.id not in bodies:
@@ -199,9 +211,12 @@ class Spool:
                     shared = body.share(message.body)
                     assert body.number is not None
                     packed = packed_reference(body.number, message)
-            key = self._place(send.hop, body)
-            with_it = None if body.number is None else shared
-            placed.append((send.hop, SpooledMessage(key, message, body.size, with_it)))
+            key = self._place(hop, body)
+            item = SpooledMessage(key, message, body.size, None if body.number is None else shared)
+            if (items := placed.get(hop)) is None:
+                placed[hop] = [item]
+            else:
+                items.append(item)
             changes.append(Change(_KIND, key, packed))
         return placed
 

@@ -19,7 +19,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.hops import is_keeper, keeper_hop
 from hushcast_protocol.overlay.keeper_frames import to_hand_in
 from hushcast_runtime.context import Context
-from hushcast_runtime.storage.spool import MAX_SPOOL, Spool
+from hushcast_runtime.storage.spool import MAX_SPOOL, Spool, by_hop
 
 MAX_FOR_KEEPERS = MAX_SPOOL // 4  # bytes that wait for keepers, for each counted: what is routed goes first
 # Of what the others leave, for one keeper: whoever takes nothing has strangers fill his part, and no more.
@@ -86,7 +86,7 @@ class HandIns:
     def _send(self, sends: list[HopMessage]) -> None:
         self._waited_for.update(send.hop for send in sends)
         self._counters.add("messages_handed_in", len(sends))
-        self._next_hops.enqueue(self._spool.put(sends))
+        self._next_hops.enqueue(by_hop(self._spool.put(sends)))
 
     def _sends(self, message: Message, keepers: Iterable[RelayId]) -> list[HopMessage]:
         """Return what goes to which of these keepers: to those for whom there is room."""

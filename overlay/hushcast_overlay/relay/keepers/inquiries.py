@@ -25,7 +25,7 @@ from hushcast_protocol.overlay.keeper_frames import AskKept
 from hushcast_protocol.overlay.kept_answers import windows
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.spool import Spool
+from hushcast_runtime.storage.spool import Spool, by_hop
 
 LAST = 0.75  # share of an epoch until which, from `CLOCKS_DIFFER` on, the one before is asked for
 AGAIN_AFTER = (
@@ -192,5 +192,5 @@ class Inquiries:
             self._counters.add("messages_over_share", len(sends))
             return
         self._counters.add("messages_from_keepers", len(sends))
-        self._next_hops.enqueue(self._spool.put(sends))
+        self._next_hops.enqueue(by_hop(self._spool.put(sends)))
         await self._next_hops.make_room()

@@ -129,7 +129,7 @@ class KeptMessages:
                 await trio.lowlevel.checkpoint()
         await self._store.write()
         self._counters.add("hand_ins_declined", len(declined))
-        if debt := self._rate_limiter.debt(giver, [keeper_hop(self._relay)] * len(messages)):
+        if debt := self._rate_limiter.debt(giver, {keeper_hop(self._relay): len(messages)}):
             self._counters.add("links_slowed")
             await trio.sleep(debt)
         return declined
