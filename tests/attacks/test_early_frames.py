@@ -41,7 +41,9 @@ AMOUNT = (
 def sealed(link: Link, frame: bytes, amount: int, record: int = 2000) -> bytes:
     """So many bytes of one frame, again and again, as `link` seals them."""
     assert link._outgoing is not None
-    return b"".join(link._outgoing.seal(frame * (record // len(frame))) for _ in range(amount // record))
+    return b"".join(
+        part for _ in range(amount // record) for part in link._outgoing.seal(frame * (record // len(frame)))
+    )
 
 
 async def behind_an_initiators_proof(frame: bytes) -> tuple[Channel[OverlayFrame], trio.abc.Stream]:

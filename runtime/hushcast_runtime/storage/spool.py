@@ -211,7 +211,9 @@ class Spool:
                     shared = body.share(message.body)
                     assert body.number is not None
                     packed = packed_reference(body.number, message)
-            key = self._place(hop, body)
+            key = key_of(self._next, hop)
+            self._next += 1
+            self._hold(hop, key, body)
             item = SpooledMessage(key, message, body.size, None if body.number is None else shared)
             if (items := placed.get(hop)) is None:
                 placed[hop] = [item]
@@ -237,7 +239,9 @@ class Spool:
             if body.number is None:
                 sends.append(HopMessage(move.hop, move.message))
             else:  # its body stays where it is
-                key = self._place(move.hop, body)
+                key = key_of(self._next, move.hop)
+                self._next += 1
+                self._hold(move.hop, key, body)
                 shared = body.share(move.message.body)
                 placed.append((move.hop, SpooledMessage(key, move.message, len(move.message.body), shared)))
                 changes.append(Change(_KIND, key, packed_reference(body.number, move.message)))
@@ -343,12 +347,6 @@ class Spool:
         changes.append(Change(_BODY, key_of(body.number), item.message.body))
         changes.append(Change(_KIND, item.key, packed_reference(body.number, item.message)))
 
-    def _place(self, hop: Hop, body: SpooledBody) -> bytes:
-        key = key_of(self._next, hop)
-        self._next += 1
-        self._hold(hop, key, body)
-        return key
-
     def _hold(self, hop: Hop, key: bytes, body: SpooledBody) -> None:
         self._held[key] = body
         self._size += body.each if body.waiting else body.each + body.size
@@ -358,18 +356,22 @@ class Spool:
     def _release(self, places: Iterable[bytes]) -> list[Change]:
         """Let go of places; return what this changes in the store."""
         changes: list[Change] = []
+        freed: dict[bytes, int] = {}
         for key in places:
             if (body := self._held.pop(key, None)) is None:
                 changes.append(Change(_KIND, key, None))
                 continue
-            hop = Hop(key[:HOP_SIZE])
-            if (left := self.shares.get(hop, 0) - body.size) > 0:
-                self.shares[hop] = left
-            else:
-                self.shares.pop(hop, None)
+            name = key[:HOP_SIZE]
+            freed[name] = freed.get(name, 0) + body.size
             body.waiting -= 1
             self._size -= body.each if body.waiting else body.each + body.size
             changes.append(Change(_KIND, key, None, body.size if body.number is None else 0))
             if body.number is not None and not body.waiting:
                 changes.append(Change(_BODY, key_of(body.number), None, body.size))
+        for name, size in freed.items():
+            hop = Hop(name)
+            if (left := self.shares.get(hop, 0) - size) > 0:
+                self.shares[hop] = left
+            else:
+                self.shares.pop(hop, None)
         return changes

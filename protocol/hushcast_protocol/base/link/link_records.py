@@ -27,10 +27,10 @@ class RecordCipher:
         self._count += 1
         return self._count.to_bytes(24, "big")
 
-    def seal(self, plain: bytes) -> bytes:
-        """Return the next record, with its length."""
+    def seal(self, plain: bytes) -> tuple[bytes, bytes]:
+        """Return the length of the next record, and the record."""
         header = LENGTH.pack(len(plain) + TAG)
-        return header + seal(plain, header, self._nonce(), self._key)
+        return header, seal(plain, header, self._nonce(), self._key)
 
     def open(self, header: bytes, sealed: bytes) -> bytes:
         """Return what the next record holds; raise `AuthenticationError`."""

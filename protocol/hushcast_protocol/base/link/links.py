@@ -373,7 +373,7 @@ class Link:
 
     def _seal(self, content: bytes) -> None:
         assert self._outgoing is not None
-        self._to_send.append(self._outgoing.seal(content))
+        self._to_send += self._outgoing.seal(content)
 
     def _agree(self, transcript: bytes, theirs: bytes) -> None:
         try:
