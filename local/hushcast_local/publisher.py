@@ -22,6 +22,7 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.topics import Topic, parse_topic, write_link
 from hushcast_runtime.carriers.carrier import Carrier, NeverTaken
 from hushcast_runtime.context import Context
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.logs import log
 
 MAX_UNDER_WAY = 64  # publications being handed over at once; more wait their turn in the outbox
@@ -48,7 +49,7 @@ class Publisher:
         self._counters = context.counters
         self._tracer = context.tracer
         self._spawn = context.spawn
-        self._turns = trio.CapacityLimiter(MAX_UNDER_WAY)
+        self._turns = FewAtOnce(MAX_UNDER_WAY)
         self._covered: CoveredPublications | None = None
         if carrier.covering is not None:
             part_seals = PartSeals(keys)

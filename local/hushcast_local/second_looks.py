@@ -18,6 +18,7 @@ from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.carriers.carrier import Carrier, Looking
 from hushcast_runtime.carriers.takers import Takers
 from hushcast_runtime.context import Context
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.logs import log
 from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.store import Change, record_reader
@@ -73,7 +74,7 @@ class SecondLooks:
         self._spawn = context.spawn
         self._waiting: dict[bytes, _LookedFor] = {}
         self._size = 0
-        self._turns = trio.CapacityLimiter(MAX_LOOKS_AT_ONCE)
+        self._turns = FewAtOnce(MAX_LOOKS_AT_ONCE)
 
     async def load(self) -> None:
         """Take up what a restart interrupted."""

@@ -14,6 +14,7 @@ from hushcast_protocol.content.topics import Interest, Topic
 from hushcast_runtime.carriers.carrier import Tokens
 from hushcast_runtime.carriers.daily_tokens import DailyTokens
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.few_at_once import FewAtOnce
 
 MAX_KEYS = 1024  # three days of each subscription, and of publications; a miss costs tens of ms
 
@@ -43,7 +44,7 @@ class TopicKeys:
         self._keys: dict[tuple[Topic, int], TopicKey] = {}
         # One derivation at a time, because each takes 32 MiB, and one for all tasks that wait for the same
         # key.
-        self._deriving = trio.Lock()
+        self._deriving = FewAtOnce()
 
     async def of_bodies(self, topic: Topic, day: int) -> TopicKey:
         """Return the key that bodies of a topic are sealed under on a day."""

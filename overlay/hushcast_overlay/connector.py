@@ -24,6 +24,7 @@ from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Drop, ParcelFram
 from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.other_wires import OtherWires
 from hushcast_runtime.transports.base import TooLate, Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
@@ -60,7 +61,7 @@ class Connector:
         self._is_listed = is_listed
         self._counters = counters
         self._network = rosters.network.id
-        self._minting = trio.Lock()
+        self._minting = FewAtOnce()
         self.turns = Turns()
         """Of all who come, for their handshakes, and of strangers, for their first frames."""
         self.contact = Contact(env.elapsed)

@@ -43,6 +43,7 @@ from hushcast_protocol.devices.shared_entries import (
 )
 from hushcast_protocol.devices.shared_state import MAX_DEVICES
 from hushcast_runtime.context import Context
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.logs import log
 
 MAX_FORMER = 4  # secrets of before that are listened to: one for each device that was removed lately
@@ -76,7 +77,7 @@ class DeviceCircle:
         self._changed = calendar.epoch(context.env.now())
         """The epoch since which the secret is the present one, as far as was seen."""
         self._entries = CircleEntries(own, calendar, context, follow)
-        self._hearing = trio.Lock()
+        self._hearing = FewAtOnce()
         self._listening: dict[CircleSecret, trio.CancelScope] = {}
 
     @property

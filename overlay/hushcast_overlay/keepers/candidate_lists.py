@@ -13,7 +13,6 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import msgspec
-import trio
 
 from hushcast_overlay.rosters import RosterKeeper, count
 from hushcast_overlay.shards.shard_keeper import FAILURES, FIRST_PAUSE, LONGEST_PAUSE
@@ -30,6 +29,7 @@ from hushcast_protocol.overlay.keepers import RELAYS_FOR_A_KEEPER, KeeperDraws
 from hushcast_protocol.shards.assignment import shard_of_topic
 from hushcast_protocol.shards.candidates import CandidateList
 from hushcast_runtime.context import Context
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.logs import log
 from hushcast_runtime.retry import retry
 from hushcast_runtime.storage.recovery import number, restore, sized
@@ -73,7 +73,7 @@ class CandidateLists:
         self._spawn = context.spawn
         self._held: OrderedDict[tuple[int, int], _Held] = OrderedDict()
         self._published: OrderedDict[tuple[int, int], _Held] = OrderedDict()  # of cut days, in memory alone
-        self._fetched: dict[tuple[int, int], trio.Lock] = {}
+        self._fetched: dict[tuple[int, int], FewAtOnce] = {}
         self._begun: set[CandidateRoot] = set()
 
     async def load(self) -> None:
@@ -243,8 +243,8 @@ class CandidateLists:
             await self._store.write(Change(_KIND, _key(told.day, shard), encode(_StoredList(told, found))))
         return held
 
-    def _lock(self, one: tuple[int, int]) -> trio.Lock:
-        return self._fetched.setdefault(one, trio.Lock())  # whoever wants the same waits
+    def _lock(self, one: tuple[int, int]) -> FewAtOnce:
+        return self._fetched.setdefault(one, FewAtOnce())  # whoever wants the same waits
 
     def _of(self, told: CandidateRoot, shard: int) -> KeeperDraws | None:
         held = self._held.get((told.day, shard))

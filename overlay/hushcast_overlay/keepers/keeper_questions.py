@@ -32,6 +32,7 @@ from hushcast_protocol.overlay.keeper_frames import (
 )
 from hushcast_protocol.overlay.kept_answers import KeptIds
 from hushcast_runtime.context import Context
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.transports.base import TransportError
 
 MAX_ASKED_AT_ONCE = 16  # questions of one daemon under way: each is a circuit
@@ -63,7 +64,7 @@ class KeeperQuestions:
         self._connector = connector
         self._env = context.env
         self._counters = context.counters
-        self._turns = trio.CapacityLimiter(MAX_ASKED_AT_ONCE)
+        self._turns = FewAtOnce(MAX_ASKED_AT_ONCE)
 
     async def ids(self, places: Places, question: AskKept) -> dict[RelayId, KeptIds]:
         """Ask keepers for ids; return what those say that answer."""

@@ -16,6 +16,7 @@ from hushcast_protocol.overlay.elements import ORIGIN
 from hushcast_protocol.overlay.frames import ParcelAnswer
 from hushcast_protocol.overlay.hops import relay_hop
 from hushcast_protocol.overlay.parcels import OnwardParcel, Parcel
+from hushcast_runtime.few_at_once import FewAtOnce
 
 MAX_UNDER_WAY = 2048  # parcels passed on and not answered yet, in all; some 20 MB of tasks
 STRANGERS_SHARE = MAX_UNDER_WAY // 2  # of them for what was dropped here, by whomever
@@ -52,7 +53,7 @@ class ParcelForwarding:
         self._bytes: Counter[bytes] = Counter()
         self._to: Counter[tuple[bytes, RelayId]] = Counter()  # by who handed them in, and for whom they are
         self._bytes_to: Counter[tuple[bytes, RelayId]] = Counter()
-        self._turn = trio.Lock()  # who leaves the queue for it delays nobody
+        self._turn = FewAtOnce()  # who leaves the queue for it delays nobody
 
     def __len__(self) -> int:
         """Return how many parcels are under way."""

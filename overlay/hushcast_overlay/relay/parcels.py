@@ -23,6 +23,7 @@ from hushcast_protocol.overlay.lane_holds import LaneHold
 from hushcast_protocol.overlay.leases import Lease, Withdraw
 from hushcast_protocol.overlay.parcels import Parcel, ParcelMemory, instructed, open_parcel, price
 from hushcast_runtime.context import Context
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.storage.recovery import number, restore, sized
 from hushcast_runtime.storage.store import AT_ONCE, Change
 
@@ -64,7 +65,7 @@ class Parcels:
         self._tracer = context.tracer
         self._seen = ParcelMemory()
         self._stamps = ProofOfWorkCheck(self._relay)
-        self._turn = trio.Lock()
+        self._turn = FewAtOnce()
 
     async def load(self) -> None:
         """Read back which were seen before a restart."""

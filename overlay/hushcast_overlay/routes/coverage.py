@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import trio
-
 from hushcast_protocol.base.roster import MAX_RELAYS
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.overlay.coverage import (
@@ -22,6 +20,7 @@ from hushcast_protocol.overlay.coverage import (
     share,
     weight,
 )
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.time_slices import in_steps
 
 MAX_PROBES = 8192  # outcomes remembered for one route: four for each relay of a full roster; 2 MB
@@ -95,7 +94,7 @@ class OverlayCoverage:
     _judgement: Judgement = field(default_factory=Judgement)
     _judged_at: int = 0
     """How many had been when relays were judged by them."""
-    _judging: trio.Lock = field(default_factory=trio.Lock)
+    _judging: FewAtOnce = field(default_factory=FewAtOnce)
     _is_watched: bool = True
     """Whether it is told by which relays copies come."""
 

@@ -23,6 +23,7 @@ from hushcast_protocol.overlay.installations import SealedBranch, seal_down, sea
 from hushcast_protocol.overlay.leases import Instruction
 from hushcast_protocol.overlay.tree import Tree
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.logs import log
 from hushcast_runtime.transports.base import TransportError
 
@@ -38,7 +39,7 @@ class Installer:
     def __init__(self, connector: Connector, env: Environment) -> None:
         self._connector = connector
         self._env = env
-        self._drops = trio.CapacityLimiter(MAX_DROPS)
+        self._drops = FewAtOnce(MAX_DROPS)
 
     async def deliver(
         self,

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-import trio
-
 from hushcast_overlay.shards.shard_fetcher import Parts, ShardContact, ShardFetcher, asked_guide
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.shards.guides import PIECE_BITS, piece_bits, piece_of
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.few_at_once import FewAtOnce
 
 
 @dataclass
@@ -24,7 +23,7 @@ class _Day:
     drawn: int
     """The piece that authorities are asked for."""
     pieces: dict[int, Parts] = field(default_factory=dict)
-    locks: dict[int, trio.Lock] = field(default_factory=dict)
+    locks: dict[int, FewAtOnce] = field(default_factory=dict)
 
 
 class GuideBook:
@@ -54,7 +53,7 @@ class GuideBook:
         self._days = {day: held for day, held in self._days.items() if day in staying}
 
     async def _piece(self, day: _Day, sharding: Sharding, number: int, whom: list[ShardContact]) -> Parts:
-        async with day.locks.setdefault(number, trio.Lock()):  # whoever wants the same waits for it
+        async with day.locks.setdefault(number, FewAtOnce()):  # whoever wants the same waits for it
             if number not in day.pieces:
                 day.pieces[number], _ = await self._fetching.piece(sharding, number, whom)
         return day.pieces[number]

@@ -27,6 +27,7 @@ from hushcast_protocol.shards.shard_requests import AskLeaf, AskSlice, ShardRequ
 from hushcast_protocol.shards.slices import Leaf, Shard, read_leaf
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.logs import log
 from hushcast_runtime.retry import retry
 from hushcast_runtime.transports.base import TransportError
@@ -67,7 +68,7 @@ class ShardKeeper:
         self._kept: dict[tuple[int, int], KeptShard] = {}
         # By beacon and bits: each connection and parcel asks several times.
         self._own: dict[tuple[bytes, int], int] = {}
-        self._fetches: trio.CapacityLimiter | None = None  # until something is fetched that is not its own
+        self._fetches = FewAtOnce(MAX_FETCHING)  # of what is not its own
         self._spawn: Callable[..., None] | None = None
 
     def begin(self, spawn: Callable[..., None]) -> None:
@@ -258,11 +259,7 @@ class ShardKeeper:
             await self._serving.keep(request, shown)
 
     def _turn(self, kept: KeptShard) -> AbstractAsyncContextManager[object]:
-        if kept.is_own:
-            return nullcontext()
-        if self._fetches is None:
-            self._fetches = trio.CapacityLimiter(MAX_FETCHING)
-        return self._fetches
+        return nullcontext() if kept.is_own else self._fetches
 
     def _epoch(self) -> int:
         return self._calendar.epoch(self._env.now())

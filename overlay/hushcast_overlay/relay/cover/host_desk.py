@@ -19,6 +19,7 @@ from hushcast_protocol.cover.lane_pieces import lane_pieces, piece_sizes
 from hushcast_protocol.cover.lane_seals import host_block
 from hushcast_protocol.overlay.frame_directions import BetweenCover
 from hushcast_protocol.overlay.lane_holds import LaneHold, check_lane_hold
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.storage.spool import SpooledMessage
 
 # Share of a round, from its begin, at which what is given in it is read: ahead, so that no moment tells how
@@ -51,7 +52,7 @@ class HostDesk:
         self._counters = means.context.counters
         self._lanes: dict[bytes, _Lane] = {}
         self._sized: tuple[Message | None, tuple[int, ...]] = (None, ())  # the last message's items
-        self._turn = trio.Lock()  # of those who ask: what is checked holds until it is kept
+        self._turn = FewAtOnce()  # of those who ask: what is checked holds until it is kept
         self._first = self._now + 1  # after a start: each key seals once
 
     def __len__(self) -> int:

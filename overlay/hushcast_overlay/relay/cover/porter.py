@@ -33,6 +33,7 @@ from hushcast_protocol.cover.lane_second import MAX_BILLS_OF_PORTER
 from hushcast_protocol.cover.letters import empty_letter
 from hushcast_protocol.cover.receipt_list import BLOCK
 from hushcast_protocol.overlay.frame_directions import BetweenCover, FromCovered
+from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.storage.store import Change
 from hushcast_runtime.transports.channel import Channel
 
@@ -50,7 +51,7 @@ class Porter:
         self._env = means.context.env
         self._store = means.context.store
         self._counters = means.context.counters
-        self._showing = trio.Lock()
+        self._showing = FewAtOnce()
         self._handed: Counter[RelayId] = Counter()  # blocks of each second since the last round
         self.places = Places(rules, means.identity, means.context)
 
