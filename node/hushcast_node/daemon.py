@@ -105,17 +105,20 @@ class NodeDaemon:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until cancelled. Reports started when applications can be served."""
-        parts, tracer = self._parts, self._parts.tracer
+        parts = self._parts
         async with trio.open_nursery() as nursery:
-            context = Context(self._env, parts.store, self.counters, tracer, nursery.start_soon)
+            context = Context(self._env, parts.store, self.counters, parts.tracer, nursery.start_soon)
             nursery.start_soon(parts.store.run)
-            await migrate(parts.store, MIGRATIONS)
-            service = self._local(await self.side.start(context), context)
-            await service.load()
-            self._service = service
-            tracer.tell(ground_truth.Started(self.side.role, self.side.profile_name))
-            task_status.started()
-            await trio.sleep_forever()  # also where nothing is to be done until an application asks
+            nursery.start_soon(self._start, context, task_status)
+            await context.timetable.run()  # a task less, of which only starting has need
+
+    async def _start(self, context: Context, task_status: trio.TaskStatus[None]) -> None:
+        await migrate(context.store, MIGRATIONS)
+        service = self._local(await self.side.start(context), context)
+        await service.load()
+        self._service = service
+        context.tracer.tell(ground_truth.Started(self.side.role, self.side.profile_name))
+        task_status.started()
 
     def _local(self, carrier: Carrier, context: Context) -> Service:
         parts = self._parts

@@ -10,11 +10,12 @@ from hushcast_node.carrier_adapter import AdapterContext
 from hushcast_node.carrier_parts import OverlayParts
 from hushcast_overlay.carrier import OverlayCarrier
 from hushcast_overlay.connector import Connector
+from hushcast_overlay.cut_rosters import count
 from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.keepers.keeper_questions import KeeperQuestions
 from hushcast_overlay.relay.name_work import NameWorkSearch
 from hushcast_overlay.relay.registration import Registration
-from hushcast_overlay.rosters import RosterKeeper, count
+from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.routes.arrivals import Arrivals
 from hushcast_overlay.routes.audits import Audits
 from hushcast_overlay.routes.dropper import Dropper
@@ -136,8 +137,8 @@ class OverlayAdapter:
         await candidates.load()
         carrier = self._carrier(candidates, context)
         await self._serve_others(candidates, context)
-        context.spawn(self.rosters.run)
-        self.shards.begin(context.spawn)
+        context.spawn(self.rosters.run, context)
+        self.shards.begin(context)
         if context.tracer.is_on:  # it looks through each roster
             context.spawn(self._trace_rosters, context)
         return carrier
@@ -147,7 +148,7 @@ class OverlayAdapter:
         # A daemon without cover runs no line of it.
         from hushcast_overlay.routes.cover.daemon_cover import CoverWishes, begin_cover
 
-        context.spawn(self.rosters.run)
+        context.spawn(self.rosters.run, context)
         profile = self._parts.profile
         wishes = CoverWishes(hold, self._parts.reads_under_cover, profile)
         trees = Trees(None, profile, self.shards, context.env, self._parts.trees, lambda _: False)
@@ -187,8 +188,8 @@ class OverlayAdapter:
         audits = Audits(lambda: routes.held, boxes, shards, candidates, questions, context)
 
         def begin() -> None:
-            context.spawn(candidates.run)
-            context.spawn(audits.run)
+            candidates.begin()
+            audits.plan()
 
         self.rosters.once(lambda: bool(candidates.keeping.keepers or candidates), begin)
         is_relay, is_listed = self.relay_id is not None, profile.root is Root.LISTED

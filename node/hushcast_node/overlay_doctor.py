@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hushcast_node.overlay_adapter import OverlayAdapter
 from hushcast_node.seat_doctor import examine_seat, examine_seat_in_shard
-from hushcast_overlay.rosters import count, is_cut
+from hushcast_overlay.cut_rosters import count, is_cut
 from hushcast_protocol.base.findings import Finding, bad, good, warning
 from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.versions.wires import OtherWire

@@ -11,12 +11,13 @@ from hushcast_overlay.relay.cover.cover_means import DropMessage
 from hushcast_overlay.relay.identity import Identity
 from hushcast_overlay.relay.incoming_connections import MAX_CONNECTIONS
 from hushcast_overlay.relay.name_work import RelayNameWork
-from hushcast_overlay.relay.registration import keep_registered
+from hushcast_overlay.relay.registration import register
 from hushcast_overlay.routes.dropper import Dropper
 from hushcast_overlay.routes.ready_connections import ReadyConnections
 from hushcast_protocol.overlay.ready_slots import NONE_READY
 from hushcast_runtime.context import Context
 from hushcast_runtime.processes.own_address import open_address
+from hushcast_runtime.transports.base import Listener
 from hushcast_runtime.transports.connection_guard import ConnectionGuard
 
 
@@ -51,27 +52,30 @@ class RelayAdapter(OverlayAdapter):
             relay.incoming.accept, relay.incoming.serve, MAX_CONNECTIONS, self._env, around.counters
         )
         context.spawn(listener.serve, guard.admit)
-        context.spawn(self._keep_time, relay)
-        context.spawn(relay.kept_links.run)
+        self._await_epoch(relay, context)
+        relay.kept_links.keep()
         self.rosters.once(relay.cover.has_part, lambda: context.spawn(relay.cover.run))
-        context.spawn(
-            keep_registered,
-            identity,
-            listener,
-            parts.network,
-            self.source,
-            self._env,
-            self._registration,
-            relay.admission.difficulty,
-        )
+        context.spawn(self._stay_registered, relay, listener, context)
 
     def _errands(self, context: Context) -> DropMessage:
         """Return what drops messages that are not this daemon's: beside its own connections."""
         ready = ReadyConnections(NONE_READY, self._connector, self.shards, context)
         return Dropper(self._parts.profile, self.shards, self._connector, self._env, ready).drop
 
-    async def _keep_time(self, relay: RelayRole) -> None:
+    async def _stay_registered(self, relay: RelayRole, listener: Listener, context: Context) -> None:
+        """Hand in a fresh descriptor, now and every epoch."""
+        network, difficulty = self._parts.network, relay.admission.difficulty
+        await register(
+            self._identity, listener, network, self.source, self._env, self._registration, difficulty
+        )
+        pause = network.epoch_seconds * self._env.uniform(0.6, 1.0)
+        context.timetable.after(pause, context.spawn, self._stay_registered, relay, listener, context)
+
+    def _await_epoch(self, relay: RelayRole, context: Context) -> None:
         calendar = self.rosters.calendar
-        while True:
-            await self._env.sleep_until(calendar.epoch_start(calendar.epoch(self._env.now()) + 1))
-            await relay.begin_epoch(self._env.is_certain())
+        begins = calendar.epoch_start(calendar.epoch(self._env.now()) + 1)
+        context.timetable.at(begins, context.spawn, self._begin_epoch, relay, context)
+
+    async def _begin_epoch(self, relay: RelayRole, context: Context) -> None:
+        await relay.begin_epoch(self._env.is_certain())
+        self._await_epoch(relay, context)

@@ -9,6 +9,7 @@ import msgspec
 import trio
 
 from hushcast_directory.client.roster_source import RosterSource
+from hushcast_overlay.cut_rosters import count, is_cut
 from hushcast_overlay.neighbourhood import ROSTERS_HELD, Neighbourhood, staying
 from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
@@ -17,7 +18,6 @@ from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, Roster, RosterView
 from hushcast_protocol.base.roster_standing import RosterStanding, follow, restored
-from hushcast_protocol.base.sharding import Sharding, sharding_for
 from hushcast_protocol.base.trusted_clock import published, roster_span
 from hushcast_protocol.base.versions import wires
 from hushcast_protocol.base.versions.manner import Manner
@@ -26,6 +26,7 @@ from hushcast_protocol.base.versions.translations import Translation
 from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.clock import DaemonClock
+from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
@@ -90,6 +91,7 @@ class RosterKeeper:
         """An epoch for which a peer showed another roster."""
         self._changed = trio.lowlevel.ParkingLot()
         self._awaited: list[tuple[Callable[[], bool], Callable[[], None]]] = []
+        self._heard: list[Callable[[], None]] = []
         self._began = env.now()
         self._answered_at: float | None = None
         self.problem: Exception | None = None
@@ -220,6 +222,11 @@ class RosterKeeper:
         """Wait for the next roster."""
         await self._changed.park()
 
+    def each(self, function: Callable[[], None]) -> None:
+        """Call `function` now, and whenever a roster was taken."""
+        self._heard.append(function)
+        function()
+
     def once(self, is_so: Callable[[], bool], begin: Callable[[], None]) -> None:
         """Call `begin` when `is_so`: now, or once a roster was taken; what may never come costs no task."""
         if is_so():
@@ -227,28 +234,33 @@ class RosterKeeper:
         else:
             self._awaited.append((is_so, begin))
 
-    async def run(self) -> None:
-        """Fetch rosters as they are published, until cancelled."""
-        pause = FIRST_PAUSE
-        while True:
-            before, asked = self.newest, False
-            try:
-                await self._compare_doubted()
-                await self._catch_up()
-                asked = bool(self._clock.jump())
-                self.problem = None
-            except (TransportError, PeerError, Refusal) as error:
-                self.problem = error
-                log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
-            self._asked.set()
-            pause = FIRST_PAUSE if self.newest is not before else min(2 * pause, self._longest_pause())
-            if isinstance(self.problem, OtherWire):
-                pause = self.calendar.epoch_seconds  # it ends by another release here, or by a new head there
-            await trio.sleep(pause * self._env.uniform(0.5, 1.0))
-            moment = self._next_moment()
-            # After a jump of the clock the directory is asked at once: it tells which time is right.
-            while self._env.now() < moment and (asked or not self._clock.jump()):  # noqa: ASYNC110
-                await trio.sleep(min(max(0.0, moment - self._env.now()), self._env.look_every))
+    async def run(self, context: Context, pause: float = FIRST_PAUSE) -> None:
+        """Fetch what was published, and from then on rosters as they are published."""
+        before, asked = self.newest, False
+        try:
+            await self._compare_doubted()
+            await self._catch_up()
+            asked = bool(self._clock.jump())
+            self.problem = None
+        except (TransportError, PeerError, Refusal) as error:
+            self.problem = error
+            log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
+        self._asked.set()
+        pause = FIRST_PAUSE if self.newest is not before else min(2 * pause, self._longest_pause())
+        if isinstance(self.problem, OtherWire):
+            pause = self.calendar.epoch_seconds  # it ends by another release here, or by a new head there
+
+        rest = pause * self._env.uniform(0.5, 1.0)
+        context.timetable.after(rest, self._await_moment, context, pause, asked)
+
+    def _await_moment(self, context: Context, pause: float, asked: bool, moment: float | None = None) -> None:
+        moment = self._next_moment() if moment is None else moment
+        # After a jump of the clock the directory is asked at once: it tells which time is right.
+        if (left := moment - self._env.now()) > 0 and (asked or not self._clock.jump()):
+            again = min(left, self._env.look_every)
+            context.timetable.after(again, self._await_moment, context, pause, asked, moment)
+        else:
+            context.spawn(self.run, context, pause)
 
     async def _compare_doubted(self) -> None:
         """Where a peer showed another roster, see whether the directories agreed on two: once a fetch."""
@@ -293,6 +305,8 @@ class RosterKeeper:
             log.warning("the network goes on to a wire that this program does not speak", epoch=wire.begins)
         self._tell(standing)
         self._changed.unpark_all()
+        for function in self._heard:
+            function()
         self._look()
 
     def _look(self) -> None:
@@ -375,21 +389,6 @@ class RosterKeeper:
         if self.newest is not None or self._source.awaits_first:
             return min(LONGEST_PAUSE, self.calendar.lead)
         return 4 * FIRST_PAUSE
-
-
-def is_cut(roster: Roster) -> bool:
-    """Tell whether the network was cut into shards in the epoch of a roster, which lists no relay then."""
-    return _sharding(roster) is not None
-
-
-def count(roster: Roster) -> int:
-    """Return how many relays there are in the epoch of a roster, in whatever shards."""
-    sharding = _sharding(roster)
-    return sharding.count if sharding is not None else len(roster.relays)
-
-
-def _sharding(roster: Roster) -> Sharding | None:
-    return sharding_for(roster.shards, roster.epoch // EPOCHS_A_DAY)
 
 
 def _key(epoch: int) -> bytes:

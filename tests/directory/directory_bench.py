@@ -31,9 +31,11 @@ from hushcast_protocol.base.errors import PeerError, Refusal
 from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.roster import Descriptor, Network, Roster, sign_descriptor
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
+from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
 from hushcast_runtime.storage.store import MemoryStore
+from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import accept_channel
 from hushcast_runtime.transports.memory import MemoryNetwork
@@ -54,6 +56,15 @@ def relay_seed(number: int) -> Seed:
 @cache
 def parcel_key(number: int) -> ParcelKey:
     return ParcelKey(bytes([100 + number]) * 32)
+
+
+async def followed(keeper: RosterKeeper) -> None:
+    """Follow rosters, as a daemon does, until cancelled."""
+    async with trio.open_nursery() as nursery:
+        parts = keeper._env, keeper._store, keeper._counters
+        context = Context(*parts, NoTracer(), nursery.start_soon)
+        nursery.start_soon(keeper.run, context)
+        await context.timetable.run()
 
 
 class Bench:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import trio
+from directory_bench import followed
 
 from hushcast_directory.client.roster_source import NOTHING, FetchedRoster
 from hushcast_node.counters import COUNTERS
+from hushcast_overlay.cut_rosters import count, is_cut
 from hushcast_overlay.neighbourhood import ROSTERS_HELD
-from hushcast_overlay.rosters import RosterKeeper, count, is_cut
+from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.addresses import memory_address
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
@@ -20,9 +22,11 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network, Relay, Roster
 from hushcast_protocol.base.sharding import Sharding
 from hushcast_protocol.shards.shard_requests import AskPiece, ShownPiece
+from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.tracing import NoTracer
 
 NETWORK = Network("cut", "hardened", 60)
 CALENDAR = NETWORK.calendar
@@ -91,6 +95,11 @@ class Followed:
         fetching: Any = None  # nothing is fetched
         self.shards = Shards(None, self.keeper, source, fetching, env, store, self.counters)
 
+    def begin_shards(self, begun: list[object]) -> None:
+        """Begin with what only shards need; which tasks these are is noted, and none runs."""
+        parts = self.keeper._env, self.keeper._store, self.counters, NoTracer()
+        self.shards.begin(Context(*parts, lambda function, *_: begun.append(function)))
+
     async def until(self, day: int, phase: float) -> None:
         await trio.sleep(CALENDAR.day_start(day) + phase * 60 - self.now())
 
@@ -99,7 +108,7 @@ class Followed:
 async def following(store: MemoryStore | None = None) -> AsyncIterator[Followed]:
     made = Followed(store or MemoryStore())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(made.keeper.run)
+        nursery.start_soon(followed, made.keeper)
         yield made
         nursery.cancel_scope.cancel()
 
@@ -122,14 +131,14 @@ async def test_what_only_shards_need_begins_once_with_the_first_roster_that_tell
     begun: list[object] = []
     later: list[object] = []
     async with following() as made:
-        made.shards.begin(lambda function, *_: begun.append(function))
+        made.begin_shards(begun)
         assert begun == []
         await made.until(WHOLE, 18.7)
         assert made.shards.is_cut(CUT)
         assert len(begun) == 1, "a client has nothing of its own to hold, but to forget"
         await made.until(AGAIN, ROSTERS_HELD + 0.5)
         assert len(begun) == 1
-        made.shards.begin(lambda function, *_: later.append(function))
+        made.begin_shards(later)
         await made.until(AGAIN, ROSTERS_HELD + 3.5)
         assert later == [], "all rosters held tell that the network is whole"
 
@@ -138,7 +147,7 @@ async def test_what_is_left_of_a_cut_before_a_restart_is_looked_after_at_once() 
     begun: list[object] = []
     async with following() as made:
         await made.shards.serving.keep(AskPiece(WHOLE - 1, 0), ShownPiece(b"piece", ()))
-        made.shards.begin(lambda function, *_: begun.append(function))
+        made.begin_shards(begun)
         assert len(begun) == 1
 
 
@@ -182,7 +191,7 @@ async def test_the_first_roster_may_be_of_a_cut_day_that_has_not_begun() -> None
     with pytest.raises(Refusal, match="no roster"):
         made.shards.check_relays()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(made.keeper.run)
+        nursery.start_soon(followed, made.keeper)
         await made.keeper.changed()
         assert made.keeper.newest is not None
         assert made.keeper.newest.epoch == CUT * EPOCHS_A_DAY

@@ -16,6 +16,7 @@ from directory_bench import (
     Bench,
     bench,
     catch_up_with,
+    followed,
     relay_seed,
 )
 
@@ -192,7 +193,7 @@ async def test_a_directory_that_was_away_goes_on_with_the_same_relays(away: int)
     """Relays could not renew their descriptors meanwhile; that is not their fault, nor are they gone."""
     async with bench(3) as made:
         keeper = made.keeper()
-        made.nursery.start_soon(keeper.run)
+        made.nursery.start_soon(followed, keeper)
         await trio.sleep(2 * EPOCH)
         await made.stop()
         await trio.sleep(away * EPOCH)
@@ -231,7 +232,7 @@ async def test_nobody_falls_out_before_there_was_time_to_renew() -> None:
 
 async def follow(made: Bench, keeper: RosterKeeper) -> None:
     await keeper.load()
-    await keeper.run()
+    await followed(keeper)
 
 
 async def test_daemons_follow_and_each_asks_at_a_moment_of_its_own() -> None:

@@ -309,19 +309,20 @@ class Member:
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
+                    context = Context(self.env, self.store, self.counters, NoTracer(), nursery.start_soon)
+                    nursery.start_soon(context.timetable.run)
                     if runs:
-                        nursery.start_soon(self.rosters.run)
-                        self.shards.begin(nursery.start_soon)
+                        nursery.start_soon(self.rosters.run, context)
+                        self.shards.begin(context)
                     if self.relay is not None:
-                        await self._listen(connector, nursery)
+                        await self._listen(connector, nursery, context)
         finally:
             self.transport.vanish()
             self._ended.set()
 
-    async def _listen(self, connector: Connector, nursery: trio.Nursery) -> None:
+    async def _listen(self, connector: Connector, nursery: trio.Nursery, context: Context) -> None:
         assert self.relay is not None
         identity = self.world.identities[self.world.ids.index(self.relay)]
-        context = Context(self.env, self.store, self.counters, NoTracer(), nursery.start_soon)
 
         async def take_listed(*_: object) -> None:
             raise NotImplementedError

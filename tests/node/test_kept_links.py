@@ -41,9 +41,9 @@ async def test_a_lease_whose_next_hop_is_linked_stirs_no_other_link(monkeypatch:
     prepared: list[KeptLinks] = []
     prepare = KeptLinks._prepare
 
-    async def noted(links: KeptLinks) -> None:
+    def noted(links: KeptLinks) -> None:
         prepared.append(links)
-        await prepare(links)
+        prepare(links)
 
     monkeypatch.setattr(KeptLinks, "_prepare", noted)
     async with small_network(relays=7, clients=1, epoch=LONG, depth=2) as net:

@@ -8,6 +8,8 @@ import trio
 import trio.testing
 
 from hushcast_overlay.relay.link_deadlines import LinkDeadlines
+from hushcast_runtime.environment import simulated_environment
+from hushcast_runtime.timetable import Timetable
 
 
 class Watched:
@@ -25,7 +27,9 @@ async def test_each_link_ends_at_its_deadline(autojump_clock: trio.testing.MockC
     began = trio.current_time()
     ended: dict[str, float] = {}
     async with trio.open_nursery() as nursery:
-        deadlines = LinkDeadlines(nursery.start_soon, trio.current_time)
+        timetable = Timetable(simulated_environment("links"))
+        nursery.start_soon(timetable.run)
+        deadlines = LinkDeadlines(timetable, trio.current_time)
 
         async def live(name: str, link: Any) -> None:
             deadlines.add(link)
@@ -49,3 +53,4 @@ async def test_each_link_ends_at_its_deadline(autojump_clock: trio.testing.MockC
         nursery.start_soon(live, "late", late)
         await trio.sleep(60)
         assert ended["late"] == 1150
+        nursery.cancel_scope.cancel()

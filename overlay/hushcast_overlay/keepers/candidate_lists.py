@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from hushcast_overlay.rosters import RosterKeeper, count
+from hushcast_overlay.cut_rosters import count
+from hushcast_overlay.rosters import RosterKeeper
 from hushcast_overlay.shards.shard_keeper import FAILURES, FIRST_PAUSE, LONGEST_PAUSE
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.addresses import Address
@@ -206,17 +207,18 @@ class CandidateLists:
         """Return of which shard the list of a day is had unasked; `None` for a client where it is cut."""
         return 0 if told.bits == 0 else self._shards.own_number(told.day)
 
-    async def run(self) -> None:
-        """Have the own lists of days that are open, and forget those of days gone by, until cancelled."""
-        while True:
-            if self._env.is_certain():
-                self._lapse()
-            for day in self._calendar.open_days(self._env.now()):
-                told = self._rosters.candidates(day)
-                if told is not None and told not in self._begun:
-                    self._begun.add(told)
-                    self._spawn(self._have_own, day)
-            await self._rosters.changed()
+    def begin(self) -> None:
+        """Have the own lists of days that are open, and forget those of days gone by, from now on."""
+        self._rosters.each(self._look)
+
+    def _look(self) -> None:
+        if self._env.is_certain():
+            self._lapse()
+        for day in self._calendar.open_days(self._env.now()):
+            told = self._rosters.candidates(day)
+            if told is not None and told not in self._begun:
+                self._begun.add(told)
+                self._spawn(self._have_own, day)
 
     async def _have_own(self, day: int) -> None:
         longest = min(LONGEST_PAUSE, self._calendar.lead)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import itertools
 
-import trio
-
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_overlay.relay.peers import Peers
 from hushcast_protocol.base.epochs import Calendar
@@ -33,17 +31,17 @@ class KeptLinks:
         self._calendar = calendar
         self._env = context.env
         self._spawn = context.spawn
+        self._timetable = context.timetable
         self._left: dict[Hop, float] = {}  # next hops that did not answer, and when
         self._prepares = False
         self._ahead = context.env.uniform(LATEST_AHEAD, EARLIEST_AHEAD)
         """Epochs before each day at which this relay opens its links: all relays at once would be a burst."""
 
-    async def run(self) -> None:
-        """Show signs of life on links, and open those that are not there, until cancelled."""
-        while True:
-            self._look()
-            pause, wait = SIGN_OF_LIFE * self._env.uniform(0.75, 1.0), self._turn() - self._env.now()
-            await trio.sleep(min(pause, wait) if wait > 0 else pause)
+    def keep(self) -> None:
+        """Show signs of life on links, and open those that are not there, now and again and again."""
+        self._look()
+        pause, wait = SIGN_OF_LIFE * self._env.uniform(0.75, 1.0), self._turn() - self._env.now()
+        self._timetable.after(min(pause, wait) if wait > 0 else pause, self.keep)
 
     def prepare(self, hop: Hop) -> None:
         """Have the link to the next hop of a lease that came opened soon.
@@ -52,10 +50,10 @@ class KeptLinks:
         """
         if not (self._prepares or self._peers.is_linked(hop)):
             self._prepares = True
-            self._spawn(self._prepare)
+            # Leases come in company.
+            self._timetable.after(PREPARE * self._env.uniform(0.5, 1.0), self._prepare)
 
-    async def _prepare(self) -> None:
-        await trio.sleep(PREPARE * self._env.uniform(0.5, 1.0))  # leases come in company
+    def _prepare(self) -> None:
         self._prepares = False
         self._look()
 

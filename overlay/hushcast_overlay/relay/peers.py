@@ -52,15 +52,15 @@ _CARRIERS = Forward, HandIn  # a tuple: a union is made anew for each frame that
 
 
 class Peer(NextHop[Session, SpooledMessage]):
-    """A hop machine, and the tasks that wait on its behalf."""
+    """A hop machine, and those that wait on its behalf."""
 
-    __slots__ = ("dial", "hop", "linked", "timer")
+    __slots__ = ("dial", "due", "hop", "linked")
 
     def __init__(self, hop: Hop, rules: HopRules[SpooledMessage]) -> None:
         super().__init__(rules)
         self.hop = hop
         self.dial: trio.CancelScope | None = None
-        self.timer: trio.CancelScope | None = None
+        self.due = math.inf  # when it is looked at its deadline, which is no earlier
         self.linked: trio.Event | None = None
 
     async def connected(self) -> None:
@@ -92,13 +92,14 @@ class Peers:
         self._counters = context.counters
         self._tracer = context.tracer
         self._spawn = context.spawn
+        self._timetable = context.timetable
         self._rules = HopRules(spool.holds, context.env.randomness, detours is not None)
         self._rules_of_hosts = HopRules(spool.holds, context.env.randomness, goes_around=False)
         self._peers: dict[Hop, Peer] = {}
         self.away: set[Hop] = set()
         """The next hops that messages go around."""
         self._dials = Dials()
-        self._deadlines = LinkDeadlines(context.spawn, self._now)
+        self._deadlines = LinkDeadlines(context.timetable, self._now)
 
     def open_links(self) -> int:
         """Return the number of open links."""
@@ -274,8 +275,9 @@ class Peers:
                 action.link.give_up()
             else:
                 self._do_named(peer, action)
-        if peer.deadline < math.inf or peer.timer is not None:
-            self._set_timer(peer)
+        if peer.deadline < peer.due:
+            peer.due = peer.deadline
+            self._timetable.after(max(0.0, peer.due - self._now()), self._look, peer, peer.due)
         self._forget_if_unused(peer)
 
     def _do_named(self, peer: Peer, action: HopCommand) -> None:
@@ -310,24 +312,12 @@ class Peers:
                 sent = observations.Sent(item.message.id, item.message.tokens, key_of(peer.hop))
                 self._tracer.observe(sent)
 
-    def _set_timer(self, peer: Peer) -> None:
-        """Have a machine moved at its deadline, if it has one."""
-        if peer.timer is None:
-            peer.timer = trio.CancelScope()
-            self._spawn(self._keep_time, peer, peer.timer)
-        if peer.deadline == math.inf:
-            peer.timer.cancel()
-            peer.timer = None
-        else:
-            peer.timer.deadline = trio.current_time() + (peer.deadline - self._now())
-
-    async def _keep_time(self, peer: Peer, timer: trio.CancelScope) -> None:
-        with timer:
-            await trio.sleep_forever()
-        if peer.timer is timer:
-            peer.timer = None
-            # Sums of floats may differ in the last bit: the deadline has passed, whatever the clock says.
-            self._do(peer, peer.tick(max(self._now(), peer.deadline)))
+    def _look(self, peer: Peer, moment: float) -> None:
+        """Move a machine whose deadline has come; if it was put off, that is when to look again."""
+        if moment == peer.due:
+            peer.due = math.inf
+            # Sums of floats may differ in the last bit: the moment has come, whatever the clock says.
+            self._do(peer, peer.tick(max(self._now(), moment)))
 
     async def _read_back(self, peer: Peer, after: SpooledMessage | None) -> None:
         items = await self._spool.waiting(peer.hop, after, READ_AT_ONCE)

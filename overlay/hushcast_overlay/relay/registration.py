@@ -34,7 +34,7 @@ class Registration:
         """Why it did not take the last one: its own words, or what became of the connection."""
 
 
-async def keep_registered(
+async def register(
     identity: Identity,
     listener: Listener,
     network: Network,
@@ -43,9 +43,9 @@ async def keep_registered(
     registration: Registration,
     difficulty: Callable[[], int],
 ) -> None:
-    """Hand in a fresh descriptor every epoch, trying until the directory takes it, until cancelled.
+    """Hand in a fresh descriptor, trying until the directory takes it.
 
-    `difficulty` is asked once for each that the directory takes. Where work is asked for it is found first.
+    `difficulty` is asked once. Where work is asked for it is found first.
     """
     # A descriptor holds for three epochs: where these are short, a minute would be too late.
     backoff = Backoff(FIRST_PAUSE, min(LONGEST_PAUSE, network.epoch_seconds / 6), env.randomness)
@@ -73,10 +73,8 @@ async def keep_registered(
             log.warning("not registered", reason=str(error), again_in=round(pause))
             await trio.sleep(pause)
             continue
-        backoff.reset()
-        bits = None
         registration.done, registration.problem = True, None
-        await trio.sleep(network.epoch_seconds * env.uniform(0.6, 1.0))
+        return
 
 
 async def _work(registration: Registration) -> NameWork | None:

@@ -53,16 +53,16 @@ class Audits:
         self._env = context.env
         self._counters = context.counters
         self._spawn = context.spawn
+        self._timetable = context.timetable
 
-    async def run(self) -> None:
-        """Begin, in each epoch, with the audits whose moments lie in it."""
-        while True:
-            now = self._env.now()
-            ends = self._calendar.epoch_start(self._calendar.epoch(now) + 1)
-            for topic, audit, moment in self._drawn(self._calendar.day(now)):
-                if now <= moment < ends:
-                    self._spawn(self._audit_at, topic, audit, moment)
-            await self._env.sleep_until(ends)
+    def plan(self) -> None:
+        """Plan the audits whose moments lie in this epoch and, as it ends, those of the next."""
+        now = self._env.now()
+        ends = self._calendar.epoch_start(self._calendar.epoch(now) + 1)
+        for topic, audit, moment in self._drawn(self._calendar.day(now)):
+            if now <= moment < ends:
+                self._timetable.at(moment, self._spawn, self._audit_at, topic, audit, moment)
+        self._timetable.at(ends, self.plan)
 
     def _drawn(self, today: int) -> list[tuple[Topic, HostAudit, float]]:
         """Return what is to be asked today, and when (Unix seconds): nothing where nobody keeps."""
@@ -79,7 +79,6 @@ class Audits:
         return [(topic, audit, start + audit.moment * length) for topic, audit in drawn if audit is not None]
 
     async def _audit_at(self, topic: Topic, audit: HostAudit, moment: float) -> None:
-        await self._env.sleep_until(moment)
         routes = [route for route in self._held() if route.wanted.interest.topic == topic]
         if not routes or self._env.now() > moment + LATE:
             return

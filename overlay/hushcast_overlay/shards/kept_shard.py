@@ -35,7 +35,10 @@ class KeptShard:
     problem: str | None = None
     tried: trio.Event = field(default_factory=trio.Event)
     """Set when it is there, or was asked for in vain."""
+    due: float = 0.0
+    """When the next leaf is taken; infinite while no head tells of one."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    """Of what is fetched of it; cancelled where it is dropped."""
 
     def take_leaf(self, leaf: Leaf, head: Roster, make: MakeRoster) -> None:
         """Take who is there in the epoch of a head; raises a `PeerError`."""

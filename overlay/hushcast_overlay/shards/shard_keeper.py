@@ -6,7 +6,8 @@ nothing shows that two of them are wanted by one daemon. What fails is tried aga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import math
+from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 
 import trio
@@ -25,6 +26,7 @@ from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.assignment import shard_of_relay
 from hushcast_protocol.shards.shard_requests import AskLeaf, AskSlice, ShardRequest
 from hushcast_protocol.shards.slices import Leaf, Shard, read_leaf
+from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.few_at_once import FewAtOnce
@@ -69,13 +71,14 @@ class ShardKeeper:
         # By beacon and bits: each connection and parcel asks several times.
         self._own: dict[tuple[bytes, int], int] = {}
         self._fetches = FewAtOnce(MAX_FETCHING)  # of what is not its own
-        self._spawn: Callable[..., None] | None = None
+        self._context: Context | None = None
 
-    def begin(self, spawn: Callable[..., None]) -> None:
-        """Fetch what is asked for from now on, and keep it fresh, by tasks that `spawn` starts."""
-        self._spawn = spawn
+    def begin(self, context: Context) -> None:
+        """Fetch what is asked for from now on, and keep it fresh."""
+        self._context = context
         for kept in self._kept.values():
-            spawn(self._keep, kept)
+            context.spawn(self._keep, kept, context)
+        self._rosters.each(lambda: self._plan_waiting(context))
 
     async def load(self) -> None:
         """Take up the shards of this daemon's own relay as they were before a restart."""
@@ -131,8 +134,8 @@ class ShardKeeper:
         if len(others) >= MAX_SHARDS:
             self._drop(min(others, key=lambda kept: kept.used))
         kept = self._kept[sharding.day, shard] = self._new(sharding, shard)
-        assert self._spawn is not None, "a cut is known: `begin` was called"
-        self._spawn(self._keep, kept)
+        assert self._context is not None, "a cut is known: `begin` was called"
+        self._context.spawn(self._keep, kept, self._context)
         return kept
 
     def _drop(self, kept: KeptShard) -> None:
@@ -155,7 +158,8 @@ class ShardKeeper:
                 kept.seated = shard.relays
             kept.take_leaf(leaf, head, self._fetching.reading.roster)
 
-    async def _keep(self, kept: KeptShard) -> None:
+    async def _keep(self, kept: KeptShard, context: Context) -> None:
+        """Have a shard, and from then on a leaf of it each epoch, until it is dropped."""
         with kept.scope:
             try:
                 if kept.leaf is None:
@@ -166,7 +170,9 @@ class ShardKeeper:
                 log.info("the relays of a shard cannot be had", reason=str(error))
             if kept.leaf is not None:
                 kept.tried.set()
-                await self._follow(kept)
+                await self._rosters.fresh()  # after an absence old rosters tell of days gone by
+                self._plan(kept, context)
+                return
         # It failed, or was dropped: whoever waits for it may ask again.
         self._drop(kept)
         kept.problem = kept.problem or "it gave way to others"
@@ -213,8 +219,27 @@ class ShardKeeper:
             kept.take_leaf(taken, head, self._fetching.reading.roster)
         self._counters.add("shards_taken")
 
-    async def _follow(self, kept: KeptShard) -> None:
-        """Take a leaf each epoch, until cancelled."""
+    def _plan(self, kept: KeptShard, context: Context) -> None:
+        """Have the next leaf of a shard taken at a moment drawn for it, once a head tells of one."""
+        coming = self._next(kept)
+        kept.due = math.inf if coming is None else self._moment(kept, coming[0])
+        if coming is not None:
+            context.timetable.at(kept.due, self._go_on, kept.day, kept.number, kept.due, context)
+
+    def _plan_waiting(self, context: Context) -> None:
+        for kept in self._kept.values():
+            if kept.due == math.inf:
+                self._plan(kept, context)
+
+    def _go_on(self, day: int, number: int, moment: float, context: Context) -> None:
+        """Take a leaf; a shard is told by its name, so that what was dropped is not held until then."""
+        kept = self._kept.get((day, number))
+        if kept is not None and kept.due == moment:
+            kept.scope = trio.CancelScope()
+            context.spawn(self._follow, kept, context)
+
+    async def _follow(self, kept: KeptShard, context: Context) -> None:
+        """Take a leaf, and plan for the next, unless the shard is dropped."""
 
         async def take_next() -> None:
             if (coming := self._next(kept)) is not None:
@@ -224,16 +249,10 @@ class ShardKeeper:
             self._counters.add("shard_fetches_failed")
             log.info("no leaf of a shard", reason=reason, again_in=again_in)
 
-        await self._rosters.fresh()  # after an absence old rosters tell of days gone by
         longest = min(LONGEST_PAUSE, self._calendar.lead)
-        backoff = Backoff(FIRST_PAUSE, longest, self._env.randomness)
-        while True:
-            if (coming := self._next(kept)) is None:
-                await self._rosters.changed()
-                continue
-            await self._env.sleep_until(self._moment(kept, coming[0]))
-            await retry(take_next, FAILURES, backoff, note)
-            backoff.reset()
+        with kept.scope:
+            await retry(take_next, FAILURES, Backoff(FIRST_PAUSE, longest, self._env.randomness), note)
+            self._plan(kept, context)
 
     async def _take_next(self, kept: KeptShard, head: Roster, sharding: Sharding) -> None:
         """Take the leaf of an epoch, from any relays of the shard: each of them has it."""

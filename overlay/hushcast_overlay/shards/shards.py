@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import trio
 
@@ -27,6 +27,7 @@ from hushcast_protocol.base.versions.network_wire import NetworkWire
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.assignment import copies_of_topic, shard_of_topic
 from hushcast_protocol.shards.candidates import CandidateList
+from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.storage.store import Store
@@ -90,14 +91,14 @@ class Shards:
             await self.serving.load()
             await self._keeper.load()
 
-    def begin(self, spawn: Callable[..., None]) -> None:
-        """Fetch and keep fresh what is wanted, from the first cut on, by tasks that `spawn` starts."""
+    def begin(self, context: Context) -> None:
+        """Fetch and keep fresh what is wanted, from the first cut on, while the daemon lives."""
 
         def start() -> None:
-            self._keeper.begin(spawn)
+            self._keeper.begin(context)
             if self._own is not None:
-                spawn(self._own.begin, spawn)
-            spawn(self._forget_lapsed)
+                context.spawn(self._own.begin, context.spawn)
+            context.spawn(self._forget_lapsed, context)
 
         self._rosters.once(self._has_anything, start)
 
@@ -272,16 +273,16 @@ class Shards:
         told = [sharding for day in days if (sharding := self.sharding(day)) is not None]
         return {sharding.day: sharding for sharding in told}
 
-    async def _forget_lapsed(self) -> None:
+    async def _forget_lapsed(self, context: Context) -> None:
         await self._rosters.fresh()  # what a restart took up may have lapsed meanwhile
-        while True:
-            if self._env.is_certain() and self._rosters.newest is not None:
-                staying = self._cuts_wanted().keys()
-                self._keeper.forget(staying)
-                self._guides.forget(staying)
-                self._fetching.forget(staying)
-                await self.serving.forget(staying)
-            await self._env.sleep_until(self.calendar.next_middle(self._env.now()))
+        if self._env.is_certain() and self._rosters.newest is not None:
+            staying = self._cuts_wanted().keys()
+            self._keeper.forget(staying)
+            self._guides.forget(staying)
+            self._fetching.forget(staying)
+            await self.serving.forget(staying)
+        again = self.calendar.next_middle(self._env.now())
+        context.timetable.at(again, context.spawn, self._forget_lapsed, context)
 
 
 assert DRAWN < GIVEN_UP < EPOCHS_A_DAY
