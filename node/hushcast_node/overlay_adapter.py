@@ -185,17 +185,14 @@ class OverlayAdapter:
             context,
         )
         routes, questions = self._routes, KeeperQuestions(connector, context)
-        audits = Audits(lambda: routes.held, boxes, shards, candidates, questions, context)
+        audits = Audits(routes, boxes, shards, candidates, questions, context)
 
-        def begin() -> None:
-            candidates.begin()
-            audits.plan()
-
-        self.rosters.once(lambda: bool(candidates.keeping.keepers or candidates), begin)
+        self.rosters.once(candidates.are_needed, candidates.begin)
+        self.rosters.once(candidates.are_needed, audits.plan)
         is_relay, is_listed = self.relay_id is not None, profile.root is Root.LISTED
         looks = KeptLooks(candidates, dropper, questions, shards, context)
         hides_relay = is_relay and not is_listed
-        probes = Probes(dropper, ready, looks, shards, context, hides_relay, lambda: routes.have_trees)
+        probes = Probes(dropper, ready, looks, shards, context, hides_relay, routes)
         can_subscribe = is_relay or not is_listed
         return OverlayCarrier(shards, dropper, self._routes, probes, looks, can_subscribe, connector.contact)
 

@@ -47,14 +47,14 @@ class RelayAdapter(OverlayAdapter):
         working = RelayNameWork(parts.network.id, relay.id, self._env, around.store, terms, changed)
         await working.load()
         self._registration.working = working
-        self.rosters.once(working.is_needed, lambda: context.spawn(working.run))
+        self.rosters.once(working.is_needed, context.spawn, working.run)
         guard = ConnectionGuard(
             relay.incoming.accept, relay.incoming.serve, MAX_CONNECTIONS, self._env, around.counters
         )
         context.spawn(listener.serve, guard.admit)
         self._await_epoch(relay, context)
         relay.kept_links.keep()
-        self.rosters.once(relay.cover.has_part, lambda: context.spawn(relay.cover.run))
+        self.rosters.once(relay.cover.has_part, context.spawn, relay.cover.run)
         context.spawn(self._stay_registered, relay, listener, context)
 
     def _errands(self, context: Context) -> DropMessage:

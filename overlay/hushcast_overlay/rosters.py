@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import trio
@@ -90,7 +91,7 @@ class RosterKeeper:
         self._doubted: int | None = None
         """An epoch for which a peer showed another roster."""
         self._changed = trio.lowlevel.ParkingLot()
-        self._awaited: list[tuple[Callable[[], bool], Callable[[], None]]] = []
+        self._awaited: list[tuple[Callable[[], bool], Callable[..., None], tuple[Any, ...]]] = []
         self._heard: list[Callable[[], None]] = []
         self._began = env.now()
         self._answered_at: float | None = None
@@ -227,12 +228,12 @@ class RosterKeeper:
         self._heard.append(function)
         function()
 
-    def once(self, is_so: Callable[[], bool], begin: Callable[[], None]) -> None:
+    def once(self, is_so: Callable[[], bool], begin: Callable[..., None], *args: Any) -> None:
         """Call `begin` when `is_so`: now, or once a roster was taken; what may never come costs no task."""
         if is_so():
-            begin()
+            begin(*args)
         else:
-            self._awaited.append((is_so, begin))
+            self._awaited.append((is_so, begin, args))
 
     async def run(self, context: Context, pause: float = FIRST_PAUSE) -> None:
         """Fetch what was published, and from then on rosters as they are published."""
@@ -311,8 +312,8 @@ class RosterKeeper:
 
     def _look(self) -> None:
         awaited, self._awaited = self._awaited, []
-        for is_so, begin in awaited:
-            self.once(is_so, begin)
+        for is_so, begin, args in awaited:
+            self.once(is_so, begin, *args)
 
     def _next_standing(self, roster: Roster) -> RosterStanding:
         if is_cut(roster):

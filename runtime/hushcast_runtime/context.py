@@ -12,7 +12,7 @@ from hushcast_runtime.timetable import Timetable
 from hushcast_runtime.tracing import Tracer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Context:
     """One daemon's world while it runs."""
 

@@ -33,7 +33,7 @@ def _always() -> bool:
     return True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Environment:
     """Unix time in seconds, random bytes, and worker threads."""
 

@@ -69,7 +69,7 @@ class Users:
         self._spawn = context.spawn
         self._strangers = strangers_room(context.env, context.counters)
         self._staying = ConnectionSlots(
-            MAX_ATTACHED, context.env.below, lambda: context.counters.add("strangers_dropped")
+            MAX_ATTACHED, context.env.below, context.counters.add, "strangers_dropped"
         )
         self.held = HeldBytes(passing)
 

@@ -74,7 +74,7 @@ class DirectoryServer:
         self._roll = roll
         self._counters = counters = counters or Counters(DIRECTORY_COUNTERS)
         self._strangers = ConnectionSlots(MAX_CONNECTIONS, env.below, self._note_dropped)
-        self._fetches = ConnectionSlots(MAX_FETCHES, env.below, lambda: counters.add("fetches_dropped"))
+        self._fetches = ConnectionSlots(MAX_FETCHES, env.below, counters.add, "fetches_dropped")
         self._checks = ReachabilityChecks(self._reach, env, lambda: counters.add("newcomers_turned_away"))
         gathered = ReachabilityChecks(self._reach, env, lambda: None)
         self.agreeing = AuthorityDriver(

@@ -75,7 +75,7 @@ class CandidateLists:
         self._held: OrderedDict[tuple[int, int], _Held] = OrderedDict()
         self._published: OrderedDict[tuple[int, int], _Held] = OrderedDict()  # of cut days, in memory alone
         self._fetched: dict[tuple[int, int], FewAtOnce] = {}
-        self._begun: set[CandidateRoot] = set()
+        self._begun: frozenset[CandidateRoot] = frozenset()
 
     async def load(self) -> None:
         """Read back what was known before a restart."""
@@ -207,6 +207,10 @@ class CandidateLists:
         """Return of which shard the list of a day is had unasked; `None` for a client where it is cut."""
         return 0 if told.bits == 0 else self._shards.own_number(told.day)
 
+    def are_needed(self) -> bool:
+        """Tell whether relays keep what is published, or did."""
+        return bool(self.keeping.keepers or self._held)
+
     def begin(self) -> None:
         """Have the own lists of days that are open, and forget those of days gone by, from now on."""
         self._rosters.each(self._look)
@@ -217,7 +221,7 @@ class CandidateLists:
         for day in self._calendar.open_days(self._env.now()):
             told = self._rosters.candidates(day)
             if told is not None and told not in self._begun:
-                self._begun.add(told)
+                self._begun |= {told}
                 self._spawn(self._have_own, day)
 
     async def _have_own(self, day: int) -> None:
@@ -273,7 +277,7 @@ class CandidateLists:
         for one in [one for one in self._published if one[0] < open_from]:
             del self._published[one]
         self._fetched = {one: lock for one, lock in self._fetched.items() if one[0] >= first}
-        self._begun = {told for told in self._begun if told.day >= first}
+        self._begun = frozenset(told for told in self._begun if told.day >= first)
 
     def _drop(self, one: tuple[int, int]) -> None:
         del self._held[one]

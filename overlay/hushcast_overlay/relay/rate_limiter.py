@@ -21,6 +21,8 @@ MAX_FLOWS = 16_384  # pairs whose bucket is not full; 4 MB
 class RateLimiter:
     """The flows through one relay."""
 
+    __slots__ = ("_buckets", "_env")
+
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._buckets: OrderedDict[tuple[bytes, Hop], TokenBucket] = OrderedDict()

@@ -82,10 +82,10 @@ class Strangers:
         self._cover = cover
         self._counters = counters
         # Apart, too: whoever opens connections and says nothing takes no place from who hands in.
-        self._ready = ConnectionSlots(MAX_READY, env.below, lambda: counters.add("ready_gave_way"))
+        self._ready = ConnectionSlots(MAX_READY, env.below, counters.add, "ready_gave_way")
         self._slots = strangers_room(env, counters)
         # Apart: whoever asks for slices takes no place from who drops, and nobody's slice can hold a place.
-        self._showing = ConnectionSlots(MAX_SHOWING, env.below, lambda: counters.add("strangers_dropped"))
+        self._showing = ConnectionSlots(MAX_SHOWING, env.below, counters.add, "strangers_dropped")
         self._answering: Counter[type] = Counter()  # a parcel takes minutes, and drops do not wait for them
 
     def place(self, within: float) -> AbstractContextManager[None]:

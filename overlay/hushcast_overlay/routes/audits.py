@@ -8,7 +8,7 @@ know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import trio
 
@@ -16,6 +16,7 @@ from hushcast_overlay.keepers.candidate_lists import CandidateLists
 from hushcast_overlay.keepers.keeper_questions import KeeperQuestions, Places
 from hushcast_overlay.routes.owned_boxes import OwnedBoxes
 from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_overlay.routes.routes import OverlayRoutes
 from hushcast_overlay.shards.shard_keeper import FAILURES
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.base.wire import RelayId
@@ -36,15 +37,14 @@ class Audits:
 
     def __init__(
         self,
-        held: Callable[[], Iterable[OverlayRoute]],
+        routes: OverlayRoutes,
         boxes: OwnedBoxes,
         shards: Shards,
         lists: CandidateLists,
         questions: KeeperQuestions,
         context: Context,
     ) -> None:
-        """`held` returns the routes of the moment."""
-        self._held = held
+        self._routes = routes
         self._boxes = boxes
         self._shards = shards
         self._calendar = shards.calendar
@@ -70,7 +70,7 @@ class Audits:
         if not keeping.keepers:
             return []
         names: dict[Topic, bytes] = {}
-        for route in self._held():
+        for route in self._routes.held:
             if route.box is not None:  # else it is its own host
                 topic, name = route.wanted.interest.topic, route.wanted.name
                 names[topic] = min(name, names.get(topic, name))
@@ -79,7 +79,7 @@ class Audits:
         return [(topic, audit, start + audit.moment * length) for topic, audit in drawn if audit is not None]
 
     async def _audit_at(self, topic: Topic, audit: HostAudit, moment: float) -> None:
-        routes = [route for route in self._held() if route.wanted.interest.topic == topic]
+        routes = [route for route in self._routes.held if route.wanted.interest.topic == topic]
         if not routes or self._env.now() > moment + LATE:
             return
         try:

@@ -47,7 +47,8 @@ class KeptLooks:
         self._counters = context.counters
         self._spawn = context.spawn
         self._pretended = 0
-        self._awaited: set[tuple[int, bytes]] = set()  # days and trunks whose keepers are asked for
+        # Days and trunks whose keepers are asked for.
+        self._awaited: frozenset[tuple[int, bytes]] = frozenset()
 
     def can_look(self, message: Message, width: int) -> bool:
         """Tell whether the keepers can be known, and keep it all: of a wide topic each shard has its own."""
@@ -62,7 +63,7 @@ class KeptLooks:
         """
         wanted = message.day, message.tokens[0]
         if self._shards.is_cut(message.day) and wanted not in self._awaited:
-            self._awaited.add(wanted)
+            self._awaited |= {wanted}
             self._spawn(self._fetch_ahead, *wanted)
 
     async def _fetch_ahead(self, day: int, trunk: bytes) -> None:
@@ -72,7 +73,7 @@ class KeptLooks:
         except FAILURES as error:
             log.info("it is not known whom a look asks", reason=str(error))
         finally:
-            self._awaited.discard((day, trunk))
+            self._awaited -= {(day, trunk)}
 
     def _keepers(self, message: Message) -> Places | None:
         """Return the keepers, and where; `None` where nobody told yet, and then the next look knows it.

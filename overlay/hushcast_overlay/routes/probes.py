@@ -10,6 +10,7 @@ from hushcast_overlay.routes.dropper import Dropper, MissingReceipts
 from hushcast_overlay.routes.kept_looks import KeptLooks
 from hushcast_overlay.routes.ready_connections import ReadyConnections
 from hushcast_overlay.routes.route import OverlayRoute
+from hushcast_overlay.routes.routes import OverlayRoutes
 from hushcast_overlay.shards.shards import Shards
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.coverage import form_of, ways
@@ -31,14 +32,14 @@ class Probes:
         shards: Shards,
         context: Context,
         hides_relay: bool,
-        has_trees: Callable[[], bool],
+        routes: OverlayRoutes,
     ) -> None:
         """`ready` makes the connections that are ready for one subscription's probes, of so many a second.
 
         `dropper` is the one of what is published.
 
-        `hides_relay`: this daemon runs a relay, and nobody is to know that it subscribes. Where it
-        `has_trees` not today, there is nothing to probe.
+        `hides_relay`: this daemon runs a relay, and nobody is to know that it subscribes. Where its
+        `routes` have no trees today, there is nothing to probe.
         """
         self._dropper = dropper
         self._ready = ready
@@ -47,7 +48,7 @@ class Probes:
         self._env = context.env
         self._spawn = context.spawn
         self._hides_relay = hides_relay
-        self._has_trees = has_trees
+        self._routes = routes
         self._droppers: dict[bytes, tuple[Dropper, trio.CancelScope]] = {}
 
     def begin(self, route: OverlayRoute) -> None:
@@ -84,7 +85,7 @@ class Probes:
         """Drop a probe for a route; return whether an origin took it. Raises `Refusal` as `Dropper.drop`."""
         if (begun := self._droppers.get(route.wanted.name)) is None:
             return False  # it has ended meanwhile
-        if not self._has_trees():
+        if not self._routes.have_trees:
             return False
         dropper, _ = begun
         now = self._env.now()

@@ -45,7 +45,7 @@ class OwnShards:
         self._serving = serving
         self._wanted = wanted
         self._env = env
-        self._begun: set[int] = set()
+        self._begun: frozenset[int] = frozenset()
 
     async def begin(self, spawn: Callable[..., None]) -> None:
         """Take up each cut that a roster tells of from now on, by tasks that `spawn` starts."""
@@ -57,14 +57,15 @@ class OwnShards:
             wanted = self._wanted()
             for day in sorted(wanted.keys() - self._begun):
                 spawn(self._hold, wanted[day])
-            self._begun = set(wanted)
+            self._begun = frozenset(wanted)
             self._await_cut(spawn)
 
         self._rosters.once(self._is_one_new, take_up)
 
     def _is_one_new(self) -> bool:
         wanted = self._wanted().keys()
-        self._begun &= wanted  # a day that comes again, as when the clock was wrong, is begun again
+        # A day that comes again, as when the clock was wrong, is begun again.
+        self._begun = self._begun.intersection(wanted)
         return bool(wanted - self._begun)
 
     async def _hold(self, sharding: Sharding) -> None:

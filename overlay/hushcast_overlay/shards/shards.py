@@ -94,13 +94,13 @@ class Shards:
     def begin(self, context: Context) -> None:
         """Fetch and keep fresh what is wanted, from the first cut on, while the daemon lives."""
 
-        def start() -> None:
-            self._keeper.begin(context)
-            if self._own is not None:
-                context.spawn(self._own.begin, context.spawn)
-            context.spawn(self._forget_lapsed, context)
+        self._rosters.once(self._has_anything, self._start, context)
 
-        self._rosters.once(self._has_anything, start)
+    def _start(self, context: Context) -> None:
+        self._keeper.begin(context)
+        if self._own is not None:
+            context.spawn(self._own.begin, context.spawn)
+        context.spawn(self._forget_lapsed, context)
 
     def _has_anything(self) -> bool:
         """Tell whether a roster told of a cut, or something is left of one before a restart."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 class TokenBucket:
     """Full at first. `now` is in seconds of any clock; one that was set back refills nothing then."""
 
+    __slots__ = ("_burst", "_filled", "_rate", "_tokens")
+
     def __init__(self, rate: float, burst: float, now: float) -> None:
         """Fill with `rate` tokens a second, up to `burst`."""
         self._rate = rate

@@ -10,7 +10,7 @@ SETTLED = 0.65  # share of an epoch gone from which on subscriptions act on its 
 MENDING = 0.7, 0.9  # shares of an epoch between which they do: newcomers have a seat when they become origins
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Calendar:
     """Turns Unix time into epochs and days of `epoch_seconds` and 24 epochs."""
 

@@ -63,6 +63,8 @@ class KeptEntry(NamedTuple):
 class _Half:
     """The messages of one half: small ones, or the others."""
 
+    __slots__ = ("_full", "_most", "_most_of_trunk", "_of_giver", "_of_trunk", "_piles", "_trunks", "size")
+
     def __init__(self, most: int, most_of_trunk: int) -> None:
         self._most = most
         self._most_of_trunk = most_of_trunk

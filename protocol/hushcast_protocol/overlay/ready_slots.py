@@ -77,6 +77,8 @@ SlotT = TypeVar("SlotT", bound=ReadySlot)
 class ReadySlots(Generic[SlotT]):
     """The slots of one stream of messages that were not taken. It rests at first."""
 
+    __slots__ = ("_open", "rests")
+
     def __init__(self) -> None:
         self._open: list[SlotT] = []
         self.rests = True

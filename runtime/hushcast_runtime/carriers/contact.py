@@ -16,7 +16,7 @@ class Contact:
     def __init__(self, elapsed: Callable[[], float]) -> None:
         """`elapsed` tells seconds of a clock that nobody sets."""
         self._elapsed = elapsed
-        self._was_lost = trio.Event()
+        self._was_lost: trio.Event | None = None  # made for those who wait for it
         self._worked_at: float | None = None
         self.failed = 0
         """Attempts that failed since one worked."""
@@ -34,14 +34,17 @@ class Contact:
     def note(self, worked: bool) -> None:
         """Note how an attempt went."""
         if worked:
-            if self.is_lost:
-                self._was_lost = trio.Event()
             self._worked_at, self.failed = self._elapsed(), 0
         else:
             self.failed += 1
-            if self.is_lost:
+            if self.is_lost and self._was_lost is not None:
                 self._was_lost.set()
+                self._was_lost = None
 
     async def lost(self) -> None:
         """Return once so many failed in a row, at once where that is so."""
+        if self.is_lost:
+            await trio.lowlevel.checkpoint()
+            return
+        self._was_lost = self._was_lost or trio.Event()
         await self._was_lost.wait()

@@ -26,7 +26,7 @@ Serve = Callable[[Channel[FrameT]], Awaitable[None]]
 
 def strangers_room(env: Environment, counters: Counters) -> ConnectionSlots:
     """Return the places for those of whom nothing is known; one that gives way is counted."""
-    return ConnectionSlots(MAX_STRANGERS, env.below, lambda: counters.add("strangers_dropped"))
+    return ConnectionSlots(MAX_STRANGERS, env.below, counters.add, "strangers_dropped")
 
 
 class ConnectionGuard(Generic[FrameT]):

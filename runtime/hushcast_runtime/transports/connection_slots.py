@@ -70,11 +70,16 @@ class ConnectionSlots:
     makes that several times as expensive, and retries succeed.
     """
 
-    def __init__(self, size: int, below: Below = _SYSTEM, note: Callable[[], None] = _ignore) -> None:
-        """`note` hears of each that gives way."""
+    __slots__ = ("_below", "_note", "_noted", "_places", "_size")
+
+    def __init__(
+        self, size: int, below: Below = _SYSTEM, note: Callable[..., None] = _ignore, *noted: str
+    ) -> None:
+        """`note` hears of each that gives way, by what is `noted`."""
         self._size = size
         self._below = below
         self._note = note
+        self._noted = noted
         self._places: list[_Place] = []
 
     def __len__(self) -> int:
@@ -98,7 +103,7 @@ class ConnectionSlots:
         place = self._places[self._below(len(self._places))]
         self._leave(place)
         place.scope.cancel()
-        self._note()
+        self._note(*self._noted)
 
     def _leave(self, place: _Place) -> None:
         """Take a place back, if it was not given to another one meanwhile."""

@@ -35,7 +35,7 @@ class BoxChildren:
         self._leases = leases
         self._take = take
         self._slots = ConnectionSlots(
-            MAX_CHILDREN, context.env.below, lambda: context.counters.add("box_children_dropped")
+            MAX_CHILDREN, context.env.below, context.counters.add, "box_children_dropped"
         )
         self._links: dict[RelayId, trio.CancelScope] = {}
 

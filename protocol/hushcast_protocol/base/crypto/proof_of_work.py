@@ -70,6 +70,8 @@ def mint(relay: RelayId, epoch: int, content: bytes, difficulty: int, randomness
 class ProofOfWorkCheck:
     """A relay's check of stamps, and its memory of spent ones against replay."""
 
+    __slots__ = ("_relay", "_spent")
+
     def __init__(self, relay: RelayId) -> None:
         self._relay = relay
         self._spent: OrderedDict[bytes, None] = OrderedDict()
