@@ -197,15 +197,15 @@ def test_a_way_that_is_known_changes_with_the_leases():
 def test_a_way_that_is_known_is_that_of_messages_with_its_trail_and_of_the_label_of_now():
     seat = Seat(started=FRESH).take((ONE, A), to=B)
     plain = [small_message((ONE,), number) for number in range(6)]
-    assert LABEL in Trail(seat.route(plain[0]).sends[0].message.trail)
+    assert has_passed(seat.route(plain[0]).sends[0].message, LABEL)
     by_another = seat.route(passed(plain[1], b"x" * LABEL_SIZE)).sends[0].message
-    assert b"x" * LABEL_SIZE in Trail(by_another.trail)
-    assert b"x" * LABEL_SIZE not in Trail(seat.route(plain[2]).sends[0].message.trail)
+    assert has_passed(by_another, b"x" * LABEL_SIZE)
+    assert not has_passed(seat.route(plain[2]).sends[0].message, b"x" * LABEL_SIZE)
     assert seat.route(passed(plain[3], LABEL)).outcome is ForwardingOutcome.LOOP
     seat.router.use_label(b"y" * LABEL_SIZE)
-    after = Trail(seat.route(plain[4]).sends[0].message.trail)
-    assert b"y" * LABEL_SIZE in after
-    assert LABEL not in after
+    after = seat.route(plain[4]).sends[0].message
+    assert has_passed(after, b"y" * LABEL_SIZE)
+    assert not has_passed(after, LABEL)
     assert seat.route(passed(plain[5], b"y" * LABEL_SIZE)).outcome is ForwardingOutcome.LOOP
 
 
@@ -231,9 +231,9 @@ def test_few_trails_are_known(monkeypatch):
     seat, known = Seat().take((ONE, A), to=B), []
     for number in range(20):
         before = passed(small_message((ONE,), number), bytes([number]) * LABEL_SIZE)
-        after = Trail(seat.route(before).sends[0].message.trail)
-        assert LABEL in after
-        assert bytes([number]) * LABEL_SIZE in after
+        after = seat.route(before).sends[0].message
+        assert has_passed(after, LABEL)
+        assert has_passed(after, bytes([number]) * LABEL_SIZE)
         known.append(len(seat.router._passed))
     assert max(known) == 4
 
