@@ -149,11 +149,11 @@ class RecentIds:
         elif len(self._by_link.get(link, ())) * len(self._by_link) <= self._capacity:
             # It has no more than its share.
             link = max(self._by_link, key=lambda other: len(self._by_link[other]))
-        oldest = self._by_link[link].popleft()
-        gone = self._sent.pop(oldest)
+        beside = self._by_link[link]
+        gone = self._sent.pop(beside.popleft())
         self._pairs -= len(gone.sent)
         self._pairs_by_link[link] -= len(gone.sent)
-        if not self._by_link[link]:
+        if not beside:
             del self._by_link[link], self._pairs_by_link[link]
         self._complete_since = max(self._complete_since, gone.since)
 
