@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from statistics import pstdev
 
 import pytest
 import trio
@@ -68,7 +69,9 @@ async def test_a_leaf_is_taken_each_epoch_at_a_moment_of_its_own():
         assert len(own) == len(world.ids)
         assert CALENDAR.epoch_start(begin + 1) - CALENDAR.lead <= min(own)
         assert max(own) <= CALENDAR.epoch_start(begin + 1)
-        assert max(own) - min(own) > CALENDAR.lead / 2
+        # Each at one of its own: in the mean 0.2 of the lead apart from the mean of all. First and last are
+        # two draws of 24, and less than half of the lead apart one time in twenty.
+        assert pstdev(own) > CALENDAR.lead / 10
 
 
 async def test_who_was_away_takes_publications_from_its_second_epoch_on():
