@@ -224,7 +224,7 @@ class RosterKeeper:
         await self._changed.park()
 
     def each(self, function: Callable[[], None]) -> None:
-        """Call `function` now, and whenever a roster was taken."""
+        """Call `function` now, and whenever a fetch brought newer rosters."""
         self._heard.append(function)
         function()
 
@@ -247,10 +247,12 @@ class RosterKeeper:
             self.problem = error
             log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
         self._asked.set()
+        if self.newest is not before:
+            for function in self._heard:
+                function()
         pause = FIRST_PAUSE if self.newest is not before else min(2 * pause, self._longest_pause())
         if isinstance(self.problem, OtherWire):
             pause = self.calendar.epoch_seconds  # it ends by another release here, or by a new head there
-
         rest = pause * self._env.uniform(0.5, 1.0)
         context.timetable.after(rest, self._await_moment, context, pause, asked)
 
@@ -306,8 +308,6 @@ class RosterKeeper:
             log.warning("the network goes on to a wire that this program does not speak", epoch=wire.begins)
         self._tell(standing)
         self._changed.unpark_all()
-        for function in self._heard:
-            function()
         self._look()
 
     def _look(self) -> None:

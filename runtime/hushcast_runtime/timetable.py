@@ -24,7 +24,8 @@ class Timetable:
 
     A call is short: what waits for anything is a task that it starts, so that none puts off another. An error
     of one ends the daemon, as it would in a task of its own. Those that are due together are made in one pass
-    of the scheduler, as tasks of their own would be woken: so how many they are delays none.
+    of the scheduler, as tasks of their own would be woken: so how many they are delays none. Without
+    `run` none is made.
     """
 
     __slots__ = ("_asked", "_calls", "_env", "_sleep")

@@ -60,7 +60,7 @@ class Inquiries:
         self._counters = context.counters
         self._spawn = context.spawn
         self._under_way: set[tuple[int, bytes]] = set()
-        self._asking: frozenset[tuple[int, bytes]] = frozenset()
+        self._asking: set[tuple[int, bytes]] = set()
 
     def look(self) -> None:
         """Begin with the trunks whose days have come; each is asked for until its day is over."""
@@ -125,12 +125,12 @@ class Inquiries:
         """Ask for what is owed of a trunk, unless that is being done."""
         if (day, trunk) in self._asking:
             return
-        self._asking |= {(day, trunk)}
+        self._asking.add((day, trunk))
         try:
             if owed := self._sought.boxes(day, trunk):
                 await self._ask_owed(day, trunk, owed)
         finally:
-            self._asking -= {(day, trunk)}
+            self._asking.discard((day, trunk))
 
     async def _ask_owed(self, day: int, trunk: bytes, owed: dict[bytes, int]) -> None:
         """Ask for the windows that are over and were not asked for, each for the boxes that want it."""
