@@ -211,9 +211,7 @@ class Spool:
                     shared = body.share(message.body)
                     assert body.number is not None
                     packed = packed_reference(body.number, message)
-            key = key_of(self._next, hop)
-            self._next += 1
-            self._hold(hop, key, body)
+            key = self._place(hop, body)
             item = SpooledMessage(key, message, body.size, None if body.number is None else shared)
             if (items := placed.get(hop)) is None:
                 placed[hop] = [item]
@@ -239,9 +237,7 @@ class Spool:
             if body.number is None:
                 sends.append(HopMessage(move.hop, move.message))
             else:  # its body stays where it is
-                key = key_of(self._next, move.hop)
-                self._next += 1
-                self._hold(move.hop, key, body)
+                key = self._place(move.hop, body)
                 shared = body.share(move.message.body)
                 placed.append((move.hop, SpooledMessage(key, move.message, len(move.message.body), shared)))
                 changes.append(Change(_KIND, key, packed_reference(body.number, move.message)))
@@ -346,6 +342,12 @@ class Spool:
         self._size += REFERENCE
         changes.append(Change(_BODY, key_of(body.number), item.message.body))
         changes.append(Change(_KIND, item.key, packed_reference(body.number, item.message)))
+
+    def _place(self, hop: Hop, body: SpooledBody) -> bytes:
+        key = key_of(self._next, hop)
+        self._next += 1
+        self._hold(hop, key, body)
+        return key
 
     def _hold(self, hop: Hop, key: bytes, body: SpooledBody) -> None:
         self._held[key] = body
