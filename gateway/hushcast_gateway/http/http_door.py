@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import trio
 
@@ -35,8 +36,10 @@ MAX_ASKING = 256  # connections without a whole request, of all doors; one more 
 
 Serve = Callable[[trio.abc.Stream, ClientPeer], Awaitable[None]]
 
-_ELSEWHERE = HttpRefusal(40302, "forbidden: a page of a site that `origins` of the listener does not name")
-_NO_SOCKET = HttpRefusal(40016, "invalid request: this path is for WebSockets, version 13")
+_ELSEWHERE = partial(
+    HttpRefusal, 40302, "forbidden: a page of a site that `origins` of the listener does not name"
+)
+_NO_SOCKET = partial(HttpRefusal, 40016, "invalid request: this path is for WebSockets, version 13")
 
 
 class HttpDoor:
@@ -94,7 +97,7 @@ class HttpDoor:
             exchange = PublishExchange(asked, credentials, self._env.randomness)
         else:
             if asked.form is StreamForm.WS and not connection.asks_for_websocket():
-                raise _NO_SOCKET
+                raise _NO_SOCKET()
             exchange = StreamExchange(asked, credentials, self._env.randomness)
         stream = HttpStream(connection, exchange, self._env.now)
         await self._serve(stream, peer)
@@ -114,16 +117,16 @@ def _judged(request: HttpRequest, place: ListenSection) -> list[tuple[str, str]]
     )
     origins = frozenset(place.origins)
     if not is_ours(origin, host, origins, place.is_secure):
-        raise _ELSEWHERE
+        raise _ELSEWHERE()
     if origin:
         site = origin[0].decode("latin-1").lower()
         return _for_page(site) if site in origins else []
     if request.header("sec-fetch-site") in ("cross-site", "same-site"):
-        raise _ELSEWHERE
+        raise _ELSEWHERE()
     named = {site.partition("://")[2] for site in origins}
     places = [value.decode("latin-1").lower() for value in host]
     if not place.is_secure and any(not is_here(one) and one not in named for one in places):
-        raise _ELSEWHERE
+        raise _ELSEWHERE()
     return []
 
 

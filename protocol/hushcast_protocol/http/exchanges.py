@@ -7,6 +7,7 @@ exchange as any client's stream: what a request may do is decided where it is de
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -41,8 +42,8 @@ MAX_WAITING = (
 
 _FAILURE = 0x80
 _NO_ANSWER = {Reason.KEEP_ALIVE_TIMEOUT, Reason.SERVER_BUSY, Reason.SERVER_SHUTTING_DOWN}
-_NOT_KNOWN = HttpRefusal(50401, "not acknowledged in time: it may be delivered all the same")
-_UNSAID = HttpRefusal(40101, "unauthorized: give a user that may do this")
+_NOT_KNOWN = partial(HttpRefusal, 50401, "not acknowledged in time: it may be delivered all the same")
+_UNSAID = partial(HttpRefusal, 40101, "unauthorized: give a user that may do this")
 
 
 class HttpAnswer(msgspec.Struct, frozen=True):
@@ -104,7 +105,7 @@ class _Exchange:
     def _refused(self, reason: int) -> Iterator[HttpStep]:
         """Answer what the broker refuses; who has said nothing of itself is asked who it is."""
         is_nobody = self._connect.username is None and reason == Reason.NOT_AUTHORIZED
-        yield from self._end(answer_of(_UNSAID if is_nobody else refusal_of(reason)))
+        yield from self._end(answer_of(_UNSAID() if is_nobody else refusal_of(reason)))
 
     def _end(self, last: HttpAnswer | StreamEnd) -> Iterator[HttpStep]:
         self.is_over = True
@@ -156,7 +157,7 @@ class PublishExchange(_Exchange):
             if len(encode(packet, V5)) > self._most:
                 raise refusal_of(Reason.PACKET_TOO_LARGE)
             if len(write_properties(packet.properties)) > MAX_PROPERTIES:
-                raise TOO_MUCH
+                raise TOO_MUCH()
         except HttpRefusal as refusal:
             yield from self._end(answer_of(refusal))
         except ValueError:  # a field that no packet has room for
@@ -176,7 +177,7 @@ class PublishExchange(_Exchange):
 
     def _unanswered(self, reason: int) -> Iterator[HttpStep]:
         if self._packet is not None and reason in _NO_ANSWER:
-            yield from self._end(answer_of(_NOT_KNOWN))
+            yield from self._end(answer_of(_NOT_KNOWN()))
         else:
             yield from self._refused(reason)
 

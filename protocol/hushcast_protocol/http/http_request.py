@@ -8,6 +8,7 @@ from base64 import b64decode, urlsafe_b64decode
 from collections.abc import Iterable
 from email.errors import HeaderParseError
 from email.header import decode_header
+from functools import partial
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -90,18 +91,20 @@ class HttpRequest(msgspec.Struct, frozen=True):
         if scheme.lower() == "bearer" and rest:
             return HttpCredentials("", rest.encode())
         if scheme.lower() != "basic":
-            raise UNREADABLE
+            raise UNREADABLE()
         name, colon, password = _decoded(rest).partition(b":")
         try:
             user = name.decode()
         except UnicodeDecodeError:
-            raise UNREADABLE from None
+            raise UNREADABLE() from None
         if not colon or has_control(user):
-            raise UNREADABLE
+            raise UNREADABLE()
         return HttpCredentials(user, password)
 
 
-UNREADABLE = HttpRefusal(40101, "unauthorized: give a user and a password (Basic), or a token (Bearer)")
+UNREADABLE = partial(
+    HttpRefusal, 40101, "unauthorized: give a user and a password (Basic), or a token (Bearer)"
+)
 
 
 class Parameters:
@@ -162,4 +165,4 @@ def _decoded(written: str) -> bytes:
     try:
         return urlsafe_b64decode(padded) if set("-_") & set(written) else b64decode(padded, validate=True)
     except (binascii.Error, ValueError):
-        raise UNREADABLE from None
+        raise UNREADABLE() from None

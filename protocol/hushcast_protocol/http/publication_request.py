@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -20,7 +21,7 @@ from hushcast_protocol.mqtt.wire.properties import MAX_PROPERTIES
 EMPTY = b"triggered"  # the message of a request without one, as ntfy has it
 
 _NO = ("no", "0", "false")
-_NOT_JSON = HttpRefusal(40017, "invalid request: the body is not a message as JSON, with a topic")
+_NOT_JSON = partial(HttpRefusal, 40017, "invalid request: the body is not a message as JSON, with a topic")
 
 
 class _Posted(msgspec.Struct, frozen=True):
@@ -113,7 +114,7 @@ def _posted(beside: PublicationRequest, body: bytes) -> PublicationRequest:
     try:
         one = msgspec.json.decode(body, type=_Posted)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        raise _NOT_JSON from None
+        raise _NOT_JSON() from None
     for name, given in (("delay", one.delay), ("email", one.email), ("call", one.call)):
         if given:
             raise HttpRefusal(*next(why for field, why in fields.NOT_OFFERED.items() if field.name == name))
@@ -142,13 +143,13 @@ def _list_of(raw: msgspec.Raw) -> list[str]:
     try:
         return msgspec.json.decode(_few(raw) or b"[]", type=list[str])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        raise _NOT_JSON from None
+        raise _NOT_JSON() from None
 
 
 def _few(raw: msgspec.Raw) -> bytes:
     """Return a part of a body that is to be a property; it is looked at no sooner than it is short enough."""
     if len(data := bytes(raw)) > MAX_PROPERTIES:
-        raise TOO_MUCH
+        raise TOO_MUCH()
     return b"" if data in (b"[]", b"null") else data
 
 

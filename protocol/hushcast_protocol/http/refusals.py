@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from hushcast_protocol.base.errors import PeerError
@@ -49,7 +51,9 @@ _OF_REASON = {
     Reason.QUOTA_EXCEEDED: (42901, "as much as this user may have is there already: try again later"),
     Reason.RECEIVE_MAXIMUM_EXCEEDED: (42901, "too many messages at once: try again later"),
 }
-TOO_MUCH = HttpRefusal(40000, f"invalid request: title, tags and all else have over {MAX_PROPERTIES} bytes")
+TOO_MUCH = partial(
+    HttpRefusal, 40000, f"invalid request: title, tags and all else have over {MAX_PROPERTIES} bytes"
+)
 _NOT_NOW = (50301, "the gateway is busy or stops: try again later")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hushcast_protocol.http import ntfy_fields as fields
 from hushcast_protocol.http.exchanges import HttpAnswer
 from hushcast_protocol.http.http_request import HttpRequest, segments
@@ -23,23 +25,23 @@ BY_GET = ("publish", "send", "trigger")
 
 Route = PublicationRequest | MatrixNotification | SubscriptionRequest | HttpAnswer
 
-_NOT_FOUND = HttpRefusal(
-    40401, "page not found: GET /TOPIC/json streams a topic, POST /TOPIC publishes to it"
+_NOT_FOUND = partial(
+    HttpRefusal, 40401, "page not found: GET /TOPIC/json streams a topic, POST /TOPIC publishes to it"
 )
-_METHOD = HttpRefusal(40501, f"this is done by {', '.join(METHODS[:-1])} or {METHODS[-1]}")
+_METHOD = partial(HttpRefusal, 40501, f"this is done by {', '.join(METHODS[:-1])} or {METHODS[-1]}")
 
 
 def route(request: HttpRequest, now: int, description: bytes) -> Route:
     """Return what a request asks for; `now` is Unix time. Raises `HttpRefusal`."""
     path = request.path
     if not path.startswith("/"):
-        raise _NOT_FOUND
+        raise _NOT_FOUND()
     if path == MATRIX and request.method == "POST":
         return MatrixNotification(request.header("host"))
     if request.method in ("POST", "PUT"):
         return read_publication(request, "/".join(segments(path)))
     if request.method != "GET":
-        raise _METHOD
+        raise _METHOD()
     if path == HEALTH:
         return HttpAnswer(200, b'{"healthy":true}\n')
     if path == DESCRIPTION:
@@ -53,7 +55,7 @@ def route(request: HttpRequest, now: int, description: bytes) -> Route:
         return read_subscription_request(request, topic, StreamForm(last), now)
     if request.parameters().flag(fields.UNIFIED_PUSH.names):
         return HttpAnswer(200, b'{"unifiedpush":{"version":1}}\n')
-    raise _NOT_FOUND
+    raise _NOT_FOUND()
 
 
 _FORMS = frozenset(one.value for one in StreamForm)
