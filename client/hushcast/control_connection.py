@@ -53,7 +53,7 @@ class Call:
         """Return the next answer; raise `ConnectionEnded` when the connection has ended, or what failed."""
         while not self._answers:
             if self._connection.error is not None:
-                raise self._connection.error
+                raise self._connection.error.with_traceback(None)
             await self._news.wait()
         return answered(self._answers.popleft())
 
@@ -98,7 +98,7 @@ class ControlConnection:
     def open(self, request: Request) -> Call:
         """Make a request; raise why the connection has ended, if it has. Give the call back to `close`."""
         if self.error is not None:
-            raise self.error
+            raise self.error.with_traceback(None)  # else it keeps the frames of each call
         self._last += 1
         call = self._calls[self._last] = Call(self, self._last)
         self._send(msgspec.structs.replace(request, request=call.number))

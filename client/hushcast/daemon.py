@@ -198,7 +198,7 @@ class Daemon(Questions, CarriedLinkCalls):
         """Return the connection, waiting for the daemon if it is away; raise why there will be none."""
         while True:
             if self._error is not None:
-                raise self._error
+                raise self._error.with_traceback(None)  # else each call would add its frames
             if self._connection is not None and self._connection.error is None:
                 return self._connection
             await self._changed.wait()
