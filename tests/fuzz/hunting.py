@@ -20,6 +20,7 @@ from steps import BUDGET, Moves
 HANG = 20.0  # seconds for one input; the slowest took 0.2 on a busy machine
 slower = 1.0  # times that code takes here what it takes in a daemon
 MEMORY = 1 << 30  # bytes that a target may take on top of what the process has
+MAX_GROWN = 100  # megabytes by which a process may have grown at the end: 250,000 inputs leave 40 at most
 
 
 class HangError(BaseException):
@@ -71,6 +72,8 @@ def hunt(target: Target, seed: int, inputs: int, moves: int = 0) -> Result:
             moved += try_one(target, target.mutate(random, corpus))
             given += 1
     grown = (size_of_process() - before) / 1e6
+    if grown > MAX_GROWN:
+        raise FindingError(target.name, b"", f"{grown:,.0f} MB more after {given:,} inputs: it keeps of each")
     return Result(target.name, given, moved, time.perf_counter() - began, grown)
 
 

@@ -98,6 +98,13 @@ def test_what_no_input_may_do_is_found(run, monkeypatch, tmp_path) -> None:
         try_one(target, data)
 
 
+def test_a_target_that_keeps_of_each_input_is_found() -> None:
+    kept = []
+    target = Target("bad", lambda data: kept.append(bytearray(1 << 22)), lambda: [b"good"])
+    with pytest.raises(FindingError, match="MB more"):
+        hunt(target, 1, 100)
+
+
 def test_an_answer_is_no_finding() -> None:
     hunt(Target("good", _fails, lambda: [b"good"], answers=(KeyError,)), 1, 100)
 
