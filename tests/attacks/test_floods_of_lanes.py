@@ -142,7 +142,7 @@ async def test_a_second_takes_bills_and_blocks_of_a_bound_and_of_whom_they_are(
         with pytest.raises(DecodeError):
             desk.take(given(now + 1), host.id)
         monkeypatch.setattr(lane_desk, "_SHOWN_A_ROUND", 3)
-        monkeypatch.setattr(desk._bills._stamps, "spend", lambda *_: False)
+        monkeypatch.setattr(type(desk._bills._stamps), "spend", lambda *_: False)
         desk.show(CoverBill(owner.shown[1].sealed, None), owner.chain.third)
         assert second.count("refused_stamp") == 1
 

@@ -32,6 +32,7 @@ LOOK_AGAIN = 60.0  # seconds between looks for expired ones where too many are h
 _FULL = "too many relays wait for a seat: who waits is drawn anew each day, try again then"
 _Place = tuple[bool, bytes, RelayId]
 _DRAWN_AT_ONCE = 4096  # newcomers whose places are drawn in one step: some 5 ms
+_LET_GO_AT_ONCE = 4096  # descriptors: 4 ms
 
 
 class _Draw(NamedTuple):
@@ -206,7 +207,7 @@ class Roll(Descriptors):
         gone = self._make_room()
         if gone:
             await self.store.write(*(Change(DESCRIPTOR, relay, None) for relay in gone))
-        self._tidy()
+        await self._tidy()
         if descriptor.relay in gone:
             raise Refusal(_FULL)
 
@@ -224,7 +225,8 @@ class Roll(Descriptors):
             await trio.lowlevel.checkpoint()
         replaced = self._replaced.items()
         self._replaced = {relay: held for relay, held in replaced if held[1][0].expires > now}
-        self._tidy()
+        await trio.lowlevel.checkpoint()
+        await self._tidy()
 
     def take_back(self, now: float, latest: int, known: Iterable[Known]) -> list[Change]:
         """Forget descriptors from a time to come; return what is to be written (`_forget_early`)."""
@@ -315,11 +317,16 @@ class Roll(Descriptors):
         others.sort(key=self._place)
         return [*seated, *others][: self.most]
 
-    def _tidy(self) -> None:
-        """Forget digests of what is held no more, now and then."""
+    async def _tidy(self) -> None:
+        """Forget digests of what is held no more, now and then; what they name is let go some at a time."""
         if len(self._by_digest) > 2 * (len(self._descriptors) + len(self._replaced)) + 64:
             self._replaced = {
                 relay: held for relay, held in self._replaced.items() if relay in self._descriptors
             }
             newest = {self._digests[relay]: signed for relay, (_, signed) in self._descriptors.items()}
-            self._by_digest = newest | {known: signed for known, (_, signed) in self._replaced.values()}
+            before, self._by_digest = self._by_digest, newest
+            self._by_digest |= {known: signed for known, (_, signed) in self._replaced.values()}
+            while before:
+                for _ in range(min(len(before), _LET_GO_AT_ONCE)):
+                    before.popitem()
+                await trio.lowlevel.checkpoint()
