@@ -15,10 +15,11 @@ from benchmarks.relay.overlay import NETWORK, READ, Overlay, joined
 from hushcast_protocol.base.crypto.aead import TAG
 from hushcast_protocol.base.link.links import HELLO_SIZE, Link
 from hushcast_protocol.base.wire import encode
-from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, Forward
+from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, Ack, Forward, OverlayFrame
 from hushcast_runtime.transports.base import StreamHandler
 from hushcast_runtime.transports.tcp import TcpTransport
 
+ACKNOWLEDGED_WITHIN = 10.0  # seconds
 _LENGTH = 4  # bytes before each record of a link, and before each frame in one
 
 
@@ -29,8 +30,10 @@ class Throughput(Overlay):
         super().__init__(next_hops, TcpTransport())
         self._progress = Progress(next_hops)
         self._frame_size = 0
+        self._sent = self._acknowledged = 0  # messages
+        self._heard = trio.Event()
         self.cpu = 0.0
-        """Microseconds of CPU that the daemon took a message in the last measurement."""
+        """Microseconds of CPU that the daemon took a message, until it had acknowledged all of them."""
 
     async def measure(self, count: int) -> float:
         """Forward `count` new messages of 1 KiB; return the messages a second."""
@@ -53,8 +56,19 @@ class Throughput(Overlay):
         assert self.process is not None
         before = cpu_seconds(self.process)
         seconds = await self._progress.measure(count, send)
+        self._sent += count
+        while self._acknowledged < self._sent:  # what it has to write is written by then
+            self._heard = trio.Event()
+            with trio.fail_after(ACKNOWLEDGED_WITHIN):
+                await self._heard.wait()
         self.cpu = (cpu_seconds(self.process) - before) / count * 1e6
         return count / seconds
+
+    async def hear(self, frame: OverlayFrame) -> None:
+        """Count what the daemon has taken over."""
+        if isinstance(frame, Ack):
+            self._acknowledged = frame.number
+            self._heard.set()
 
     def receive(self, number: int) -> StreamHandler:
         """Return the handler of a next hop: after the handshake count frames, and acknowledge each read.
