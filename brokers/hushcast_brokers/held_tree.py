@@ -13,8 +13,9 @@ from hushcast_protocol.brokers.network import BrokersNetwork
 from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.store import Store
 
 NO_TREE = RosterView(0, bytes(32))
 """What somebody says that holds no tree and wants one; no view at all says that it wants none."""

@@ -21,8 +21,9 @@ from hushcast_protocol.central.wire_announcement import (
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
 from hushcast_runtime.other_wires import OtherWires
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.store import Store
 
 _KIND = RecordKind(
     "wire",

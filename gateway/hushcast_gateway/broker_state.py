@@ -20,8 +20,9 @@ from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.topics.permissions import PermissionsOf
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store, read_records
+from hushcast_runtime.storage.store import Store, read_records
 
 TICK = 1.0  # seconds between two looks at what is due
 _PAGE = 256  # records read at once

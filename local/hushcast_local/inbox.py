@@ -30,8 +30,9 @@ from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.bodies import Content, reseal_label
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.store import Store
 
 MAX_MESSAGES = 100_000  # kept for one subscription, whatever their size; each takes 120 bytes of memory
 MAX_GAPS_TOLD = 256  # gaps that wait for an application that does not read
@@ -345,8 +346,7 @@ class InboxListener:
                 return []
             if self.gaps:
                 return [self.gaps.popleft()]
-            arrival = inbox._arrival
-            begin = inbox._key(self.position)
+            arrival, begin = inbox._arrival, inbox._key(self.position)
             records = await inbox._store.scan(MESSAGE, inbox._subscription, begin, min(most, SCAN))
             if records:
                 return [self._taken(key, value) for key, value in records]

@@ -9,8 +9,9 @@ import msgspec
 
 from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import set_aside, tell
-from hushcast_runtime.storage.store import Change, Records, Store, record_reader
+from hushcast_runtime.storage.store import Records, Store, record_reader
 
 NAME_SIZE = 16  # bytes of a subscription's name, with which its keys begin
 MESSAGE = RecordKind(

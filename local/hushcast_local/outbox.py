@@ -14,8 +14,9 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.storage.changes import Change, packed
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 MAX_PUBLICATIONS = 1_000  # waiting at once; each is a task that sleeps until its next attempt
 MAX_OUTBOX = 32 * 1024 * 1024  # bytes of bodies waiting, on disk and in memory; 120 of the largest
@@ -261,7 +262,7 @@ class Outbox:
         self._release(publication)
         change = _state_of(publication, given_up=True)
         assert change.value is not None
-        self._given_up[publication.id] = _decode_state(change.value)
+        self._given_up[publication.id] = _decode_state(packed(change.value))
         self._store.write_soon(Change(_MESSAGE, publication.id, None), change)
         while len(self._given_up) > MAX_GIVEN_UP:
             first = next(iter(self._given_up))

@@ -20,8 +20,9 @@ from hushcast_runtime.carriers.takers import Takers
 from hushcast_runtime.context import Context
 from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 
 MAX_LOOKED_FOR = 1_000  # publications that wait for their look; more are not looked for, and counted
 MAX_LOOKED_SIZE = 32 * 1024 * 1024  # bytes of their bodies, on disk and in memory: as the outbox has

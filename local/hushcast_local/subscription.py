@@ -27,8 +27,9 @@ from hushcast_protocol.content.reports import REPORTED_WITHIN, decode_report, mi
 from hushcast_protocol.content.topics import Interest, check_values, parse_topic, write_link
 from hushcast_runtime.carriers.carrier import Route, Tokens
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 WHOLE_AFTER = 30.0  # seconds from being ready until a message that others get is missed here
 

@@ -19,8 +19,9 @@ from hushcast_protocol.base.wire import Counter, encode
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.content.parts import MAX_PART_DAYS, MAX_PARTS, Part, join
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 # Of one subscription: 40 of the largest messages, 2.8 MB on disk. In memory it is known of each that it is
 # there, some 0.4 KB where all are of different messages.

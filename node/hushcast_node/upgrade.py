@@ -10,8 +10,9 @@ from hushcast_overlay.routes.route_records import installations_without_root
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.content.predicates import parse_where
 from hushcast_protocol.content.topics import Interest, parse_topic
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.state_layout import Migration, unchanged
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 _SUBSCRIPTION = RecordKind(
     "subscription",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import trio
 
-from hushcast_runtime.storage.store import SOON, Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import SOON, MemoryStore
 
 
 class SlowStore(MemoryStore):

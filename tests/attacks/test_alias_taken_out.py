@@ -22,7 +22,8 @@ from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.mqtt.topics.access import Access, AccessPermissions
 from hushcast_protocol.mqtt.wire.packets import PubAck, Publish
 from hushcast_runtime.environment import system_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 
 LOCK, LAMP = "hush/home/z/lock", "hush/home/lamp"
 LISTS = {

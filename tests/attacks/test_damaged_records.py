@@ -26,8 +26,9 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.brokers.broker_tree import BrokerRole
 from hushcast_protocol.content.bodies import Content
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import DAMAGED
-from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
+from hushcast_runtime.storage.store import MemoryStore, StoreError
 
 LONG = 4 * 3600  # seconds of an epoch, so that none ends meanwhile
 

@@ -18,7 +18,8 @@ from hushcast_protocol.mqtt.envelope import OpenedEnvelope, Place, disclose, enc
 from hushcast_protocol.mqtt.kept.ledger import Ledger
 from hushcast_protocol.mqtt.wire.packets import Publish
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 
 EPOCHS = (1, 2**16, 2**32 - 2, 2**32 - 1)
 NUMBERS = (1, 10**6, 2**64 - 2, 2**64 - 1)

@@ -21,8 +21,9 @@ from hushcast_protocol.overlay.hops import host_hop
 from hushcast_protocol.overlay.leases import Lease
 from hushcast_runtime.storage import spool as spools
 from hushcast_runtime.storage import store as stores
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.spool import Spool
-from hushcast_runtime.storage.store import Change, SqliteStore
+from hushcast_runtime.storage.store import SqliteStore
 
 LARGEST = 262_287  # bytes of the largest body
 SMALLEST = 1_167

@@ -30,7 +30,8 @@ from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.memory import MemoryNetwork
 

@@ -34,7 +34,8 @@ from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.files import load_seed
 from hushcast_runtime.processes import examined_process, process_frame
 from hushcast_runtime.processes.doctors_socket import ExaminedSettings
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import Listener
 from hushcast_runtime.transports.channel import open_channel
 from hushcast_runtime.transports.memory import MemoryNetwork

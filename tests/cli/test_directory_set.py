@@ -35,8 +35,9 @@ from hushcast_protocol.base.wire import encode
 from hushcast_runtime.files import private_directory, write_private
 from hushcast_runtime.processes.config import NetworkSection, load_settings, parse_toml
 from hushcast_runtime.processes.network_file import network_section
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.state_layout import DATABASE
-from hushcast_runtime.storage.store import Change, SqliteStore
+from hushcast_runtime.storage.store import SqliteStore
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from hushcast_protocol.mqtt.kept.mqtt_records import SESSION, SUBSCRIPTION, Sess
 from hushcast_protocol.mqtt.wire.packets import RequestedSubscription
 from hushcast_protocol.purposes.clauses import Clause
 from hushcast_protocol.purposes.purpose_names import Purpose
+from hushcast_runtime.storage.changes import Change, Commit
 from hushcast_runtime.storage.state_layout import DATABASE
-from hushcast_runtime.storage.store import Change, SqliteStore
+from hushcast_runtime.storage.store import SqliteStore
 
 CONFIG = """
 program = "gateway"
@@ -76,7 +77,7 @@ async def filled(tmp_path: Path) -> None:
         ledger.put(SESSION, key, encode(record))
         ledger.put(SUBSCRIPTION, key + wanted.encode(), encode(subscription))
     store = SqliteStore(tmp_path / "state" / DATABASE)
-    store._commit([Change(*change) for change in ledger.take()])
+    store._commit(Commit(Change(*change) for change in ledger.take()))
     store.close()
 
 

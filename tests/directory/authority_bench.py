@@ -47,7 +47,8 @@ from hushcast_protocol.base.versions.wires import FIRST, WireRange
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.overlay.frames import MAX_OVERLAY_FRAME, decode_overlay
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import accept_channel
 from hushcast_runtime.transports.memory import MemoryNetwork

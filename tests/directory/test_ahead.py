@@ -30,7 +30,8 @@ from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.trusted_clock import FOLLOWED_AFTER
 from hushcast_protocol.base.wire import encode
 from hushcast_runtime.counters import Counters
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.channel import accept_channel
 
 AHEAD = 100  # epochs

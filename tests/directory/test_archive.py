@@ -17,7 +17,8 @@ from hushcast_protocol.authorities.listing import ListedCut, Listing
 from hushcast_protocol.base.crypto.signatures import Signed
 from hushcast_protocol.base.roster import descriptor_digest
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 
 OLD, BEFORE, NEW = FIRST, FIRST + 1, FIRST + 2
 NUMBERS = range(8)

@@ -25,7 +25,8 @@ from hushcast_protocol.shards.shard_requests import AskPiece, ShownPiece
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer
 
 NETWORK = Network("cut", "hardened", 60)

@@ -15,7 +15,8 @@ from hushcast_protocol.shards.guides import read_piece
 from hushcast_protocol.shards.shard_requests import AskPiece, AskSlice, ShownPiece, ShownSlice
 from hushcast_protocol.shards.slices import CutRelay, FindDescriptor, read_leaf, read_slice
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 
 TODAY = day_of(FIRST)
 BITS, RELAYS = 2, 12

@@ -44,8 +44,9 @@ from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.findings import Finding
 from hushcast_protocol.base.wire import encode
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.state_layout import DATABASE
-from hushcast_runtime.storage.store import Change, SqliteStore
+from hushcast_runtime.storage.store import SqliteStore
 
 
 @pytest.fixture

@@ -25,7 +25,8 @@ from hushcast_protocol.base.key_handovers import (
 )
 from hushcast_protocol.base.roster import check_roster, check_successor
 from hushcast_protocol.base.wire import encode
-from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore, StoreError
 from hushcast_runtime.transports.base import TransportError
 
 KEYS = [DIRECTORY, *(Seed(bytes([number]) * 32) for number in range(200, 203))]

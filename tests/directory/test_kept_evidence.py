@@ -19,8 +19,9 @@ from hushcast_protocol.authorities.evidence import Evidence, Fork
 from hushcast_protocol.base.crypto.signatures import SignaturePurpose, Signed, signature
 from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.base.wire import encode
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.state_layout import DATABASE
-from hushcast_runtime.storage.store import Change, SqliteStore
+from hushcast_runtime.storage.store import SqliteStore
 
 FIVE = a_set(5, 3)
 OTHER = b"o" * 32

@@ -22,7 +22,8 @@ from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.link.links import Link
 from hushcast_protocol.base.wire import Wire
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import Channel, accept_channel, open_channel
 from hushcast_runtime.transports.memory import MemoryNetwork

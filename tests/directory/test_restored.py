@@ -25,9 +25,10 @@ from hushcast_protocol.base.errors import PeerError
 from hushcast_protocol.base.trusted_clock import FOLLOWED_AFTER
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.storage.backup import make_backup, restore_backup
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.state_directory import StateKind
 from hushcast_runtime.storage.state_layout import DATABASE
-from hushcast_runtime.storage.store import Change, MemoryStore, change_records
+from hushcast_runtime.storage.store import MemoryStore, change_records
 
 KIND = StateKind("directory", NETWORK, KEY_FILES, DIRECTORY.version, note_restored)
 

@@ -39,7 +39,8 @@ from hushcast_protocol.base.roster import (
     check_successor,
     sign_roster,
 )
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.transports.base import TransportError
 
 

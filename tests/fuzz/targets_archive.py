@@ -39,7 +39,7 @@ from hushcast_protocol.shards.shard_requests import (
     ShownSlice,
 )
 from hushcast_protocol.shards.slices import read_leaf, read_slice
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 
 TODAY, NUMBERS = day_of(FIRST), tuple(range(8))
 

@@ -66,8 +66,9 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import LEVELS, log
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.spool import Spool
-from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
+from hushcast_runtime.storage.store import MemoryStore, StoreError
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.streams import say_ahead

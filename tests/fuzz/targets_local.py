@@ -23,7 +23,8 @@ from hushcast_node.settings import NodeSettings
 from hushcast_protocol.base.addresses import onion_address
 from hushcast_protocol.base.errors import DecodeError, UsageError
 from hushcast_runtime.processes.config import load_settings
-from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore, StoreError
+from hushcast_runtime.storage.changes import Change, Commit
+from hushcast_runtime.storage.store import MemoryStore, SqliteStore, StoreError
 from hushcast_runtime.tor import authentication, control, isolation, replies, socks, tor_watch
 from hushcast_runtime.tor.publication import DescriptorPublication
 from hushcast_runtime.transports.base import TransportError
@@ -272,7 +273,7 @@ def _database(data: bytes) -> None:
 
 def _use(store: SqliteStore, kind: str) -> None:
     with suppress(StoreError):
-        store._commit([Change(kind, b"new", b"value")])
+        store._commit(Commit([Change(kind, b"new", b"value")]))
     store._connection.rollback()  # as the restart does that follows a commit that failed
     with suppress(StoreError):
         for key, value in store._select(kind, b"", None, -1):
@@ -287,7 +288,7 @@ def _databases() -> list[bytes]:
     store._connection.executescript(f"PRAGMA journal_mode=DELETE; PRAGMA page_size={PAGE}; VACUUM")
     kinds, sizes = map(str, range(_RECORD_KINDS)), (0, 30, 200, 600)  # the last goes over a page
     records = [(kind, bytes([size % 251]) * 60, b"v" * size) for kind in kinds for size in sizes]
-    store._commit([Change(*record) for record in records])
+    store._commit(Commit(Change(*record) for record in records))
     store._connection.close()
     return [path.read_bytes()]
 
@@ -303,7 +304,7 @@ def _scan(data: bytes) -> None:
         value = None if script.number() % 4 == 0 else script.take(2)
         made.append(Change(script.choose(kinds), key, value))
     memory.write_soon(*made)
-    disk._commit(made)
+    disk._commit(Commit(made))
     with mock.patch.multiple(trio.lowlevel, checkpoint=_pass_by, checkpoint_if_cancelled=_pass_by):
         questions = {
             (change.kind, prefix, after, limit)

@@ -10,8 +10,9 @@ from memory_gateway import everything, running
 from hushcast_gateway.broker_state import open_broker
 from hushcast_protocol.mqtt.wire.packets import PubAck, PubComp, Publish, PubRec, PubRel, Will
 from hushcast_runtime.environment import system_environment
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import DAMAGED
-from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore
+from hushcast_runtime.storage.store import MemoryStore, SqliteStore
 
 
 class Killed(SqliteStore):

@@ -20,7 +20,8 @@ from hushcast_gateway.purposes.withdrawals import PurposeWithdrawals
 from hushcast_protocol.mqtt.kept.mqtt_records import KINDS
 from hushcast_protocol.mqtt.wire.packets import PubAck, Publish, PubRec, Will
 from hushcast_runtime.environment import system_environment
-from hushcast_runtime.storage.store import Change, MemoryStore, StoreError
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore, StoreError
 
 
 @pytest.mark.parametrize("way", WAYS)

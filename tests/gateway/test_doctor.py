@@ -20,8 +20,9 @@ from hushcast_gateway.doctor import FILES_BESIDE, GatewayDoctor
 from hushcast_gateway.settings import GatewaySettings
 from hushcast_protocol.mqtt.mqtt_broker import MqttBroker
 from hushcast_runtime.processes.config import parse_settings
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.state_layout import DATABASE
-from hushcast_runtime.storage.store import Change, SqliteStore
+from hushcast_runtime.storage.store import SqliteStore
 
 NOBODY = 65_534  # a user that every machine has
 FILES = FILES_BESIDE + GatewaySettings().limits.clients

@@ -9,7 +9,7 @@ import trio
 from houses import LINK, House, hold_answers, listening, quick, until
 
 from hushcast_protocol.mqtt.wire.packets import PubAck, PubComp, Publish, PubRec, PubRel
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,8 @@ import trio
 from houses import LINK, House, acknowledged, hold_answers, houses, listening, quick, until
 
 from hushcast_protocol.mqtt.wire.packets import PubAck, Publish, RequestedSubscription, SubAck, Subscribe
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,8 @@ from hushcast_protocol.base.errors import UsageError
 from hushcast_protocol.mqtt.kept.ledger import Ledger
 from hushcast_protocol.mqtt.reason_codes import Reason
 from hushcast_protocol.purposes.message_purposes import digest_in
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 
 WITHDRAW = f"!PBAC/WITHDRAW/{POSITION}"
 

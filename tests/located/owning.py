@@ -26,7 +26,8 @@ from hushcast_protocol.spatial.owner_keys import OwnerKeys, check_handovers
 from hushcast_protocol.spatial.tmr_tree import entries_of
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import system_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 
 START, SECONDS = 1_700_000_100, 300
 _TABLE = encode("located-weights/1")

@@ -31,8 +31,9 @@ from hushcast_protocol.spatial.subscription_register import (
 from hushcast_protocol.spatial.weight_table import sign_table
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.storage import recovery
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.state_layout import DATABASE
-from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore, StoreError
+from hushcast_runtime.storage.store import MemoryStore, SqliteStore, StoreError
 
 WANTED = LocatedSubscription(place(Random(1)), ("ba", "da"), 500, 700)
 

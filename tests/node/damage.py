@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hushcast_runtime.storage.changes import Change, packed
 from hushcast_runtime.storage.recovery import DAMAGED
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 
 WAYS = ("truncated", "flipped", "foreign")
 FOREIGN = ((b"", b""), (b"x", b"junk"), (b"\xff" * 40, b"\xc1" * 64), (b"a" * 41, bytes(8)))
@@ -35,4 +36,4 @@ def set_aside(store: MemoryStore) -> set[str]:
 
 
 def _first(store: MemoryStore, kind: str) -> list[tuple[bytes, bytes]]:
-    return [item for item in store._records[kind].items() if item[1]][:1]
+    return [(key, packed(value)) for key, value in store._records[kind].items() if value != b""][:1]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import trio
 
-from hushcast_runtime.storage.store import Change, MemoryStore, Store
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore, Store
 
 
 class Disk(MemoryStore):

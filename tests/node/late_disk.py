@@ -6,7 +6,8 @@ import trio
 
 from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.storage.store import Change, MemoryStore, Store
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore, Store
 
 COMMITS_WITHIN = 0.2  # seconds
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import trio
 
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 
 
 class MortalStore(MemoryStore):

@@ -23,7 +23,7 @@ from hushcast_protocol.content.topics import Interest, make_topic
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.tracing import NoTracer
 
 FIRES = make_topic("fires", ["kind"])

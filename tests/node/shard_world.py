@@ -56,7 +56,8 @@ from hushcast_protocol.shards.shard_requests import (
 from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment, simulated_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer
 from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.connection_guard import ConnectionGuard

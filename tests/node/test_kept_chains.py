@@ -9,7 +9,7 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.cover.cover_chain import CHANGED_AFTER, PORTER_AWAY, CoverLoss
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_protocol.cover.porter_queue import SERVED_DAYS
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 
 
 async def test_a_chain_is_on_disk_and_the_same_after_a_restart() -> None:

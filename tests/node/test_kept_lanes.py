@@ -16,7 +16,7 @@ from hushcast_protocol.cover.lane_seals import host_block, second_block
 from hushcast_protocol.cover.lane_second import LaneSecond
 from hushcast_protocol.cover.network_cover import network_cover
 from hushcast_protocol.overlay.host_list import GONE_AFTER
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 
 
 async def begun(world: CoverWorld) -> tuple[KeptChain, KeptLanes]:

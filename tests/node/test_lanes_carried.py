@@ -19,7 +19,7 @@ from hushcast_overlay.relay.cover.porter import Porter
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.cover.lane_seconds import LANES
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from hushcast_protocol.cover import porter_queue
 from hushcast_protocol.cover.cover_frames import CoverMarked, CoverPassed, CoverWaybill
 from hushcast_protocol.cover.cover_rules import PASSED_A_ROUND
 from hushcast_protocol.cover.receipt_list import ReceiptList
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 
 EVENING = 17  # epochs later than other networks begin: a new day comes after nine rounds
 

@@ -11,7 +11,8 @@ from hushcast_protocol.base.crypto.secrets import TopicSecret
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import Topic, make_topic, write_link
 from hushcast_runtime.environment import simulated_environment
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 
 PRIVATE = make_topic("alarms", ["kind"], TopicSecret(b"s" * 32))
 

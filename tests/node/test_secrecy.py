@@ -13,6 +13,7 @@ from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.topics import write_link
 from hushcast_protocol.overlay.late_routes import WAIT
+from hushcast_runtime.storage.changes import packed
 from hushcast_runtime.storage.store import MemoryStore
 
 pytestmark = pytest.mark.slow
@@ -22,7 +23,7 @@ def records(node: Node) -> list[bytes]:
     """Everything that a daemon keeps, one entry a record."""
     assert isinstance(node.store, MemoryStore)
     return [
-        kind.encode() + b"|" + key + b"|" + value
+        kind.encode() + b"|" + key + b"|" + packed(value)
         for kind, held in node.store._records.items()
         for key, value in held.items()
     ]

@@ -12,9 +12,10 @@ from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.messages import TRAIL_SIZE, Message, message_id
 from hushcast_protocol.overlay.hops import host_hop, relay_hop
 from hushcast_runtime.storage import spool as spools
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import DAMAGED
 from hushcast_runtime.storage.spool import Spool, SpooledMessage, SpoolMove
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.time_slices import in_steps
 
 ONE, OTHER = relay_hop(b"1" * 32), host_hop(b"2" * 32)

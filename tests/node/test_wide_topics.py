@@ -13,7 +13,7 @@ from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.tokens import token
 from hushcast_protocol.content.topics import Topic, make_topic
 from hushcast_protocol.shards.assignment import copies_of_topic
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 
 pytestmark = pytest.mark.slow
 EPOCH = EPOCH_SECONDS

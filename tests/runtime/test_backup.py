@@ -24,10 +24,11 @@ from hushcast_runtime.storage.backup_format import (
     BackupPart,
     write_backup,
 )
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.state_directory import StateKind, check_keys
 from hushcast_runtime.storage.state_layout import DATABASE, kept_version
 from hushcast_runtime.storage.state_lock import locked
-from hushcast_runtime.storage.store import Change, SqliteStore, StoreError
+from hushcast_runtime.storage.store import SqliteStore, StoreError
 
 pytestmark = pytest.mark.usefixtures("open_umask")
 

@@ -14,8 +14,9 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import simulated_environment
 from hushcast_runtime.processes.keeping_section import MIN_ROOM, KeepingSection
 from hushcast_runtime.storage import kept_store
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.kept_store import PAGE, READ_AT_ONCE, KeptStore
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.store import MemoryStore
 from hushcast_runtime.tracing import NoTracer
 
 TRUNK, OTHER = b"t" * 16, b"o" * 16

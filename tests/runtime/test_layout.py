@@ -15,6 +15,7 @@ import pytest
 import trio
 
 from hushcast_protocol.base.errors import UsageError
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.state_layout import (
     DATABASE,
     Migration,
@@ -24,7 +25,7 @@ from hushcast_runtime.storage.state_layout import (
     step_back,
     unchanged,
 )
-from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore, Store, StoreError
+from hushcast_runtime.storage.store import MemoryStore, SqliteStore, Store, StoreError
 
 Open = Callable[[], Store]
 
@@ -130,7 +131,8 @@ def test_a_version_below_zero_is_damage() -> None:
 _ADVANCE = """
 import os, signal, sys, trio
 from pathlib import Path
-from hushcast_runtime.storage.store import Change, SqliteStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import SqliteStore
 
 async def main():
     store = SqliteStore(Path(sys.argv[1]))

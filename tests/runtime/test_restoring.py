@@ -10,9 +10,10 @@ import trio
 
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_runtime.storage import recovery
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import DAMAGED, KEPT_FOR, examine_records, number, restore, sized
 from hushcast_runtime.storage.state_layout import migrate
-from hushcast_runtime.storage.store import Change, MemoryStore, SqliteStore, Store
+from hushcast_runtime.storage.store import MemoryStore, SqliteStore, Store
 
 ROOT = Path(__file__).parents[2]
 

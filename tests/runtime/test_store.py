@@ -17,9 +17,9 @@ import trio
 import trio.testing
 
 from hushcast_runtime.storage import store as stores
+from hushcast_runtime.storage.changes import Change, Commit
 from hushcast_runtime.storage.store import (
     MAX_COMMIT,
-    Change,
     MemoryStore,
     Records,
     SqliteStore,
@@ -281,7 +281,8 @@ WRITER = """
 import sys, trio
 from pathlib import Path
 from hushcast_runtime.storage import store as stores
-from hushcast_runtime.storage.store import Change, SqliteStore
+from hushcast_runtime.storage.changes import Commit, Change
+from hushcast_runtime.storage.store import SqliteStore
 
 async def main():
     store = SqliteStore(Path(sys.argv[1]))
@@ -325,9 +326,9 @@ class CountingStore(SqliteStore):
         super().__init__(path)
         self.commits: list[int] = []
 
-    def _commit(self, changes: list[Change], version: int | None = None) -> bool:  # type: ignore[override]
-        self.commits.append(len(changes))
-        return super()._commit(changes, version)
+    def _commit(self, batch: Commit) -> bool:
+        self.commits.append(len(batch))
+        return super()._commit(batch)
 
 
 async def test_concurrent_writers_share_commits(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hushcast_protocol.content.kept_shares import trunk_day
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.processes.keeping_section import KeepingSection
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.kept_store import KeptStore
-from hushcast_runtime.storage.store import Change
 
 
 class RootKeeping:

@@ -22,10 +22,10 @@ from hushcast_protocol.content.hops import HOP_SIZE, Hop, HopMessage
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.admission import Admission
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.daily_ids import forget_days
 from hushcast_runtime.storage.recovery import number, restore, sized
 from hushcast_runtime.storage.spool import Spool, SpooledMessage, SpoolMove
-from hushcast_runtime.storage.store import Change
 
 MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
 

@@ -18,8 +18,8 @@ from hushcast_protocol.brokers.full.aggregation import AskFactors, Factors
 from hushcast_protocol.brokers.items import Item
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change
 from hushcast_runtime.time_slices import in_steps
 
 _KIND = RecordKind(

@@ -14,8 +14,9 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import PublicKey, decoder, encode
 from hushcast_protocol.brokers.frames import AnonymityTerms
 from hushcast_protocol.brokers.items import Item
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 _ATTACHMENT = RecordKind(
     "attachment",

@@ -41,7 +41,8 @@ from hushcast_protocol.brokers.tomography.stated_filters import MAX_ROWS_EACH
 from hushcast_runtime.context import Context
 from hushcast_runtime.exception_groups import innermost
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.store import Change, damaged
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import damaged
 from hushcast_runtime.transports.base import Transport, TransportError
 from hushcast_runtime.transports.channel import Channel, open_channel
 

@@ -27,9 +27,9 @@ from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.kept_shares import trunk_day
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.kept_store import KeptStore
 from hushcast_runtime.storage.spool import MAX_SPOOL, Spool
-from hushcast_runtime.storage.store import Change
 
 MAX_ASKED = 16  # days of topics that one pseudonym asks for; a daemon asks for one by each
 HELD_FOR = 10.0  # seconds that a pseudonym may take for what waits for it, where another one waits for room

@@ -26,10 +26,10 @@ from hushcast_protocol.content.hops import Hop, HopMessage
 from hushcast_protocol.content.messages import Message
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.daily_ids import forget_days
 from hushcast_runtime.storage.recovery import number, restore, sized
 from hushcast_runtime.storage.spool import REFERENCE, Spool
-from hushcast_runtime.storage.store import Change
 
 MAX_KNOWN = 262_144  # ids of publications, some 40 MB: three a second for a day; the oldest are forgotten
 PLACED_AT_ONCE = 512  # pseudonyms for which one step places a publication, some 8 ms; each 512 have one body

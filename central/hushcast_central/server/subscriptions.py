@@ -20,8 +20,9 @@ from hushcast_protocol.central.pseudonym_register import (
 )
 from hushcast_protocol.content.hops import Hop
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 
 _KIND = RecordKind(
     "pseudonym",

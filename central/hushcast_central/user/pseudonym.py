@@ -21,8 +21,9 @@ from hushcast_protocol.central.inner_message import inside_of
 from hushcast_protocol.central.introduction import PseudonymSecret, PseudonymUse, pseudonym_of
 from hushcast_protocol.central.rerouting import encrypted, wrap
 from hushcast_protocol.content.messages import Message
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import number, restore
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 _PSEUDONYM = RecordKind(
     "pseudonym",

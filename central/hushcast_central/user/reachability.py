@@ -7,8 +7,9 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.central.network import PROXY_ROLES, ProxyRole, missing_roles
 from hushcast_runtime.carriers.contact import Contact
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.store import Store
 
 _HEARD = RecordKind(
     "heard",

@@ -13,7 +13,7 @@ from hushcast_protocol.base.roster import Roster
 from hushcast_protocol.base.versions.network_wire import NetworkWire
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.shard_requests import PartAnswer, PartRequest
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 
 
 class FetchedRoster(NamedTuple):

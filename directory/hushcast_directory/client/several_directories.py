@@ -42,7 +42,8 @@ from hushcast_protocol.shards.shard_requests import PartAnswer, PartRequest
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
 PATIENCE = 20.0  # seconds after which another one is asked as well; a first contact takes one to five

@@ -29,7 +29,8 @@ from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.shards.shard_requests import PartAnswer, PartRequest
 from hushcast_runtime.environment import Environment
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import Store, record_reader
 from hushcast_runtime.transports.base import TransportError
 
 _decode_record: Callable[[bytes], Signed | HeadAnswer] = record_reader(Signed | HeadAnswer, "roster")  # type: ignore[arg-type]

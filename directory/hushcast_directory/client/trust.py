@@ -18,7 +18,8 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, SignedRoster
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.store import Change, Store, damaged, record_reader
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import Store, damaged, record_reader
 
 _KIND = RecordKind(
     "handover",

@@ -21,7 +21,8 @@ from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.versions.network_wire import NetworkWire
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import Store, record_reader
 
 _KIND = RecordKind(
     "authorities",

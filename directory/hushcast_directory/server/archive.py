@@ -36,8 +36,9 @@ from hushcast_protocol.shards.shard_requests import (
 )
 from hushcast_protocol.shards.slices import FindDescriptor
 from hushcast_runtime.environment import Compute
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import number, restore
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 CATCH_UP = 3  # epochs after an absence of the directory in which relays may renew and none falls out
 

@@ -43,7 +43,8 @@ from hushcast_runtime.clock import DaemonClock
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import LOOK_EVERY
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import Store
 from hushcast_runtime.transports.base import Transport
 
 TELLS = 24  # times an epoch that descriptors which came since are told: four times while others wait for them

@@ -28,8 +28,9 @@ from hushcast_protocol.shards.shard_requests import (
 )
 from hushcast_protocol.shards.slices import FindDescriptor
 from hushcast_runtime.environment import Compute
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 _LISTS = RecordKind(
     "candidate-lists",

@@ -14,8 +14,9 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Descriptor, Network, check_descriptor
 from hushcast_protocol.base.wire import RelayId, encode
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 MAX_VALIDITY = 4  # epochs that a descriptor may hold; relays sign a new one each epoch
 MAX_AHEAD = 300  # seconds that a relay's clock may be ahead of ours

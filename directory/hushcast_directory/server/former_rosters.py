@@ -13,7 +13,8 @@ from hushcast_protocol.base.key_handovers import KeyHandover, check_roster_by
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, SignedRoster, check_roster
 from hushcast_protocol.base.wire import PublicKey
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import Store, record_reader
 
 ROSTER = RecordKind(
     "roster",

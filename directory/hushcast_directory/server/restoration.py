@@ -14,7 +14,8 @@ from hushcast_protocol.base.epochs import Calendar
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.wire import encode
-from hushcast_runtime.storage.store import Change, Store, change_records, record_reader
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import Store, change_records, record_reader
 from hushcast_runtime.wording import counted
 
 SIGNS_TWICE = "without it this directory might sign for an epoch twice; "

@@ -34,8 +34,9 @@ from hushcast_protocol.base.roster import (
 )
 from hushcast_protocol.base.wire import PublicKey, encode
 from hushcast_runtime.environment import Compute
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store, damaged, record_reader
+from hushcast_runtime.storage.store import Store, damaged, record_reader
 
 LISTING = RecordKind(
     "listing",

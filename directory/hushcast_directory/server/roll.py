@@ -25,7 +25,8 @@ from hushcast_protocol.base.errors import Refusal
 from hushcast_protocol.base.roster import MAX_RELAYS, Descriptor, Network, descriptor_digest
 from hushcast_protocol.base.versions import wires
 from hushcast_protocol.base.wire import PublicKey, RelayId, encode
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import Store
 
 LOOK_AGAIN = 60.0  # seconds between looks for expired ones where too many are held: each goes through all
 

@@ -12,7 +12,8 @@ from hushcast_protocol.base.key_handovers import MAX_HANDOVERS, KeyHandover, sig
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network
 from hushcast_protocol.base.wire import Bytes32, PublicKey, encode
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import Store, record_reader
 
 _KIND = RecordKind(
     "former-key",

@@ -26,8 +26,9 @@ from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.store import Store
 
 MAX_WAYS = 256  # topics of the network at once: what a daemon has subscriptions
 BEGIN_WITHIN = 10.0  # seconds until a subscription begins

@@ -24,8 +24,9 @@ from hushcast_protocol.mqtt.own_places import (
 )
 from hushcast_protocol.mqtt.topics.topic_filters import is_name
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.store import Store
 
 _SECRET = b"\0"  # the key of the secret: no topic begins so
 _RUN = b"\0r"  # the key of the least epoch of the last run

@@ -13,8 +13,9 @@ from hushcast_gateway.broker_state import BrokerState
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.mqtt.mqtt_messages import MqttMessage
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.store import Store
 
 MAX_REFRESHED = 10_000  # topics, as many as are retained unless set; a house of 75 devices had 610
 

@@ -14,7 +14,7 @@ from hushcast_protocol.devices.device_words import in_order
 from hushcast_protocol.devices.shared_entries import SharedEntry
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 
 _STEP = 32  # entries whose signatures are checked, made or forgotten at once, some 5 ms
 

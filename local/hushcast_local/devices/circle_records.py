@@ -17,8 +17,9 @@ from hushcast_protocol.base.wire import PublicKey, decoder, encode
 from hushcast_protocol.devices.circle_secrets import CircleKeys, CircleSecret
 from hushcast_protocol.devices.shared_entries import MAX_ENTRY, DeviceValue, EntryKind, SharedEntry
 from hushcast_protocol.devices.shared_state import MAX_SHARED, SharedState
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 _CIRCLE = RecordKind(
     "device-circle",

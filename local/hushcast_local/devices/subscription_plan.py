@@ -22,8 +22,9 @@ from hushcast_protocol.content.predicates import Predicate, parse_where, write_w
 from hushcast_protocol.content.topics import Interest, Topic, parse_topic, write_link
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 
 MAX_PLANNED = 256  # subscriptions: as many as a daemon may have at all
 SPREAD = 12  # epochs within which they begin unless it is said: what others begin lies in between

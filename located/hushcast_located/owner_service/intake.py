@@ -25,8 +25,9 @@ from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.files import read_most
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.store import Store
 
 MAX_FILES = 10_000  # of a folder; of more the rest waits until others are gone
 LOOK_EVERY = 2.0  # seconds between looks into the folder

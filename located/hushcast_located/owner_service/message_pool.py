@@ -16,8 +16,9 @@ from hushcast_protocol.spatial.located_requests import DAY
 from hushcast_runtime.change_signal import ChangeSignal
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 MAX_WAITING = 65_536  # messages that wait: those of four batches
 MAX_WAITING_BYTES = 32 * 1024 * 1024  # bytes of them: as much

@@ -28,8 +28,9 @@ from hushcast_protocol.spatial.subscription_register import (
 )
 from hushcast_protocol.spatial.weight_table import WeightTable, read_table
 from hushcast_runtime.environment import Environment
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, set_aside, sized, tell
-from hushcast_runtime.storage.store import Change, Records, Store, StoreError, record_reader
+from hushcast_runtime.storage.store import Records, Store, StoreError, record_reader
 
 T = TypeVar("T")
 

@@ -33,8 +33,9 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.few_at_once import FewAtOnce
 from hushcast_runtime.logs import log
 from hushcast_runtime.retry import retry
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 
 # Lists of a daemon: 15 where no day is cut, of 2,000 relays at most; else some 50 kB each on disk, and 0.2 MB
 # in memory. A host that seeks in more shards and days asks for some of them again.

@@ -25,8 +25,8 @@ from hushcast_protocol.overlay.late_routes import WAIT, LateRoutes
 from hushcast_protocol.overlay.leases import Lease
 from hushcast_protocol.overlay.profile import Profile
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.spool import Spool
-from hushcast_runtime.storage.store import Change
 
 TRIED_AT_ONCE = 16  # accepted messages for which there is still no room until the others wait, too
 MAX_LATE_A_SECOND, MAX_LATE_AT_ONCE = 100.0, 1000.0  # turns of drops that go late: as many as are taken

@@ -23,9 +23,9 @@ from hushcast_protocol.overlay.forwarding import ForwardingDecision, ForwardingO
 from hushcast_protocol.overlay.hops import is_box
 from hushcast_protocol.overlay.trail import LABEL_SIZE
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.spool import Spool, SpooledMessage
-from hushcast_runtime.storage.store import Change
 from hushcast_runtime.time_slices import in_steps
 from hushcast_runtime.transports.base import TransportError
 

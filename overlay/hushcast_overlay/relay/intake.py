@@ -13,9 +13,10 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import decoder, encode
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_protocol.overlay.late_routes import MAX_WAITING_SIZE
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
 from hushcast_runtime.storage.spool import Spool
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.store import Store
 
 _KIND = RecordKind(
     "intake",

@@ -27,8 +27,9 @@ from hushcast_protocol.overlay.leases import (
     Withdraw,
 )
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import AT_ONCE, Change, Store, StoreError, record_reader
+from hushcast_runtime.storage.store import AT_ONCE, Store, StoreError, record_reader
 
 PRUNED_AT_ONCE = 1024  # elements of leases that one step prunes, and those of one lease more: 5 ms each
 

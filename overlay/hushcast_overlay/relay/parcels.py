@@ -24,8 +24,9 @@ from hushcast_protocol.overlay.leases import Lease, Withdraw
 from hushcast_protocol.overlay.parcels import Parcel, ParcelMemory, instructed, open_parcel, price
 from hushcast_runtime.context import Context
 from hushcast_runtime.few_at_once import FewAtOnce
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import AT_ONCE, Change
+from hushcast_runtime.storage.store import AT_ONCE
 
 _PARCEL = RecordKind(
     "parcel",

@@ -16,8 +16,8 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.keeping_rule import MAX_DAYS_KEPT
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import Change
 
 SEEN_WITHIN = 60.0  # seconds after its beginning in which an epoch is noted: a machine that slept saw none
 

@@ -11,8 +11,9 @@ from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import Bytes32, Counter, RelayId, encode
 from hushcast_protocol.overlay.host_list import GONE_AFTER, HOSTS, HostList, KnownHost
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 _KEPT_BOX = RecordKind(
     "owned-box",

@@ -21,8 +21,9 @@ from hushcast_protocol.overlay.installations import (
     ListedRoot,
 )
 from hushcast_protocol.overlay.tree import Tree
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store, StoreError, record_reader
+from hushcast_runtime.storage.store import Store, StoreError, record_reader
 
 _INSTALLATION = RecordKind(
     "installation",

@@ -24,8 +24,9 @@ from hushcast_protocol.shards.shard_requests import (
     ShownSlice,
 )
 from hushcast_runtime.counters import Counters
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 LEAVES_SHOWN = 6  # epochs whose leaves are kept: the coming one, and those by which seats are kept before
 """A day's slices and pieces are kept as long as their day."""

@@ -7,7 +7,8 @@ from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.store import Change, Store
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import Store
 from hushcast_runtime.transports.base import Listener, Transport, TransportError
 
 ADDRESS = RecordKind(

@@ -21,8 +21,9 @@ from hushcast_protocol.content.kept_shares import (
 )
 from hushcast_protocol.content.messages import MAX_BODY, Message, check_message
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, Records, Store, record_reader
+from hushcast_runtime.storage.store import Records, Store, record_reader
 
 PAGE = 512 * 1024  # bytes of messages after which the next are left to another question
 READ_AT_ONCE = 15  # messages read at once: of the largest, 4 MiB

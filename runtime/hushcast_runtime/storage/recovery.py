@@ -17,7 +17,8 @@ from hushcast_protocol.base.findings import Finding, warning
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_runtime.environment import Compute
 from hushcast_runtime.logs import log
-from hushcast_runtime.storage.store import AT_ONCE, Change, Store, StoreError, read_records
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import AT_ONCE, Store, StoreError, read_records
 
 MAX_SET_ASIDE = 64 * 1024  # bytes of one kind that are kept to be looked at; of more only the number is
 KEPT_FOR = 8  # starts: whoever looks after the daemon has seen it by then, and what is old is to go

@@ -16,16 +16,17 @@ from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.wire import encode
 from hushcast_protocol.content.hops import HOP_SIZE, Hop, HopMessage
 from hushcast_protocol.content.messages import Message, check_message
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, set_aside, tell
 from hushcast_runtime.storage.spool_bodies import SharedBody, SpooledBody
 from hushcast_runtime.storage.spool_records import (
     BodyReference,
     key_of,
-    packed_reference,
     place_of,
     read_record,
+    reference,
 )
-from hushcast_runtime.storage.store import Change, Records, Store, damaged
+from hushcast_runtime.storage.store import Records, Store, damaged
 
 MAX_SPOOL = 256 * 1024 * 1024  # bytes of bodies; a thousand of the largest, 230,000 of the smallest
 MAX_SHARE = MAX_SPOOL // 8  # bytes for one next hop: a host that stays away must not stop all the others
@@ -197,27 +198,29 @@ class Spool:
         bodies: dict[bytes, SpooledBody] = {}
         last: Message | None = None
         shared: SharedBody | None = None
-        packed, body = b"", SpooledBody(0, 0)
+        record: Message | BodyReference | None = None
+        written, body = 0, SpooledBody(0, 0)
         for send in sends:
             message, hop = send.message, send.hop
-            if message is not last:  # a message for several hops is encoded once
+            if message is not last:
                 last = message
                 if copies.get(message.id, 1) == 1:
-                    packed, body = encode(message), SpooledBody(len(message.body), message.day)
+                    record, body = message, SpooledBody(len(message.body), message.day)
+                    written = body.size
                 else:
                     if message.id not in bodies:
                         bodies[message.id] = self._keep_body(message, changes)
                     body = bodies[message.id]
                     shared = body.share(message.body)
                     assert body.number is not None
-                    packed = packed_reference(body.number, message)
+                    record, written = reference(body.number, message), REFERENCE
             key = self._place(hop, body)
             item = SpooledMessage(key, message, body.size, None if body.number is None else shared)
             if (items := placed.get(hop)) is None:
                 placed[hop] = [item]
             else:
                 items.append(item)
-            changes.append(Change(_KIND, key, packed))
+            changes.append(Change(_KIND, key, record, written, True))
         return placed
 
     async def durable(self) -> None:
@@ -240,7 +243,7 @@ class Spool:
                 key = self._place(move.hop, body)
                 shared = body.share(move.message.body)
                 placed.append((move.hop, SpooledMessage(key, move.message, len(move.message.body), shared)))
-                changes.append(Change(_KIND, key, packed_reference(body.number, move.message)))
+                changes.append(Change(_KIND, key, reference(body.number, move.message), REFERENCE, True))
         changes += self._release([move.item.key for move in moves if not move.stays])
         placed += self.put(sends, *changes)
         await self.durable()
@@ -333,15 +336,15 @@ class Spool:
 
     def _keep_body(self, message: Message, changes: list[Change]) -> SpooledBody:
         body = SpooledBody(len(message.body), message.day, self._next, REFERENCE)
-        changes.append(Change(_BODY, key_of(self._next), message.body))
+        changes.append(Change(_BODY, key_of(self._next), message.body, is_new=True))
         return body
 
     def _set_apart(self, item: SpooledMessage, body: SpooledBody, changes: list[Change]) -> None:
         """Have the body of a message that is one record lie apart, so that others can wait with it."""
         body.number, body.each = self._next, REFERENCE
         self._size += REFERENCE
-        changes.append(Change(_BODY, key_of(body.number), item.message.body))
-        changes.append(Change(_KIND, item.key, packed_reference(body.number, item.message)))
+        changes.append(Change(_BODY, key_of(body.number), item.message.body, is_new=True))
+        changes.append(Change(_KIND, item.key, reference(body.number, item.message)))
 
     def _place(self, hop: Hop, body: SpooledBody) -> bytes:
         key = key_of(self._next, hop)

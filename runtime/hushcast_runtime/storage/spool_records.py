@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from hushcast_protocol.base.errors import DecodeError
-from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire, decoder, encode
+from hushcast_protocol.base.wire import Bytes16, Bytes32, Counter, Wire, decoder
 from hushcast_protocol.content.hops import HOP_SIZE, Hop
 from hushcast_protocol.content.messages import MAX_TOKENS, TRAIL_SIZE, Message
 
@@ -50,10 +50,9 @@ read_record: Callable[[bytes], WholeMessage | BodyReference] = decoder(
 )
 
 
-def packed_reference(number: int, message: Message) -> bytes:
+def reference(number: int, message: Message) -> BodyReference:
     """Return the record of a message whose body lies under a number."""
-    size = len(message.body)
-    return encode(BodyReference(number, size, message.id, message.day, message.tokens, message.trail))
+    return BodyReference(number, len(message.body), message.id, message.day, message.tokens, message.trail)
 
 
 def key_of(number: int, hop: bytes = b"") -> bytes:

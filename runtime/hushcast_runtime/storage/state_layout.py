@@ -10,9 +10,10 @@ from pathlib import Path
 
 from hushcast_protocol.base.errors import UsageError
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.failures import FAILURES, told
 from hushcast_runtime.storage.recovery import grow_older
-from hushcast_runtime.storage.store import Change, Store, StoreError
+from hushcast_runtime.storage.store import Store, StoreError
 
 DATABASE = "state.db"
 """In the state directory: all records."""

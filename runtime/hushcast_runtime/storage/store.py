@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,6 +20,8 @@ import trio
 
 from hushcast_protocol.base.errors import HushcastError
 from hushcast_protocol.base.record_kinds import RecordKind
+from hushcast_protocol.base.wire import Wire
+from hushcast_runtime.storage.changes import Change, Commit, packed
 from hushcast_runtime.storage.failures import FAILURES, told
 
 T = TypeVar("T")
@@ -30,7 +31,6 @@ MAX_COMMIT = 8 * 1024 * 1024  # bytes after which further changes are left to th
 MAX_WRITE_AHEAD = 16 * 1024 * 1024  # bytes that the write-ahead log keeps on disk when it is not used
 MAX_FREE = 16 * 1024 * 1024  # bytes of free pages that the file keeps for new records
 _SHRINK_STEP = 1024  # pages given back at once; commits wait meanwhile
-_CHANGE = 100  # bytes that a change counts beside its value
 AT_ONCE = 1024  # records read at once, where they are small
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS records"
@@ -62,18 +62,6 @@ def record_reader(kind: type[T], name: str, without: str = "") -> Callable[[byte
             raise damaged(name, without) from None
 
     return read
-
-
-class Change(msgspec.Struct, frozen=True, gc=False):
-    """A record to put, or to delete if `value` is `None`.
-
-    `frees` are the bytes of a large record that is deleted: they are overwritten, at the cost of a write.
-    """
-
-    kind: RecordKind
-    key: bytes
-    value: bytes | None
-    frees: int = 0
 
 
 class Store(Protocol):
@@ -136,7 +124,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.version = 0
-        self._records: dict[RecordKind, dict[bytes, bytes]] = {}
+        self._records: dict[RecordKind, dict[bytes, bytes | Wire]] = {}
 
     async def run(self) -> None:
         """There is nothing to commit; it lasts all the same, as the daemon does whose task it is."""
@@ -169,24 +157,11 @@ class MemoryStore:
         records = self._records.get(kind) or {}  # most kinds are empty at a start, and cost no turn
         checkpoint = trio.lowlevel.checkpoint if records else trio.lowlevel.checkpoint_if_cancelled
         await checkpoint()
-        return sorted(
-            item
-            for item in records.items()
-            if item[0].startswith(prefix) and (after is None or item[0] > after)
-        )[: None if limit < 0 else limit]
+        keys = sorted(key for key in records if key.startswith(prefix) and (after is None or key > after))
+        return [(key, packed(records[key])) for key in keys[: None if limit < 0 else limit]]
 
     def close(self) -> None:
         """Nothing to do."""
-
-
-@dataclass
-class _Batch:
-    """Changes that go into one commit, and who waits for it."""
-
-    changes: list[Change] = field(default_factory=list)
-    size: int = 0  # bytes, about
-    version: int | None = None  # of the layout, if the batch sets it
-    done: trio.Event = field(default_factory=trio.Event)
 
 
 class SqliteStore:
@@ -210,7 +185,7 @@ class SqliteStore:
         except (*FAILURES, OSError) as error:
             raise StoreError(f"the database {path} cannot be opened: {told(error)}") from error
         self._threads = trio.CapacityLimiter(1)  # the connection is used by one thread at a time
-        self._batches = deque([_Batch()])  # the first is committed next, the last takes what comes
+        self._commits = deque([Commit()])  # the first is committed next, the last takes what comes
         self._arrival = trio.Event()
         self._urgent = trio.Event()
         self._failed = False
@@ -221,7 +196,7 @@ class SqliteStore:
         return self._version
 
     async def run(self) -> None:
-        """Commit batches one after the other until cancelled; between them give back what is free."""
+        """Make commits one after the other until cancelled; between them give back what is free."""
         has_free = True  # perhaps, of before
         while True:
             if has_free:
@@ -234,33 +209,31 @@ class SqliteStore:
             if not self._urgent.is_set():
                 with trio.move_on_after(SOON):
                     await self._urgent.wait()
-            batch = self._take()
-            has_free = await self._in_thread(self._commit, batch.changes, batch.version)
-            batch.done.set()
+            commit = self._take()
+            has_free = await self._in_thread(self._commit, commit)
+            commit.done.set()
 
     async def write(self, *changes: Change) -> None:
         """Make changes and return once they are committed, and all before them."""
         self.write_soon(*changes)
-        batch = self._batches[-1]
+        commit = self._commits[-1]
         self._urgent.set()
-        await batch.done.wait()
+        await commit.done.wait()
 
     async def advance(self, version: int, *changes: Change) -> None:
         """Make changes and set the version, in one commit."""
         self.write_soon(*changes)
-        self._batches[-1].version = version
+        self._commits[-1].version = version
         await self.write()
 
     def write_soon(self, *changes: Change) -> None:
         """Make changes, atomically in one of the next commits."""
-        batch = self._batches[-1]
-        if batch.size >= MAX_COMMIT:
-            batch = _Batch()
-            self._batches.append(batch)
+        commit = self._commits[-1]
+        if commit.size >= MAX_COMMIT:
+            commit = Commit()
+            self._commits.append(commit)
             self._urgent.set()
-        batch.changes.extend(changes)
-        for change in changes:
-            batch.size += _CHANGE + (change.frees if change.value is None else len(change.value))
+        commit.add(changes)
         self._arrival.set()
 
     async def scan(
@@ -271,21 +244,21 @@ class SqliteStore:
 
     def close(self) -> None:
         """Commit what is waiting, unless a commit failed before, and close. Call it when `run` has ended."""
-        for batch in () if self._failed else self._batches:
-            self._commit(batch.changes, batch.version)
-            batch.done.set()
+        for commit in () if self._failed else self._commits:
+            self._commit(commit)
+            commit.done.set()
         self._connection.close()
 
-    def _take(self) -> _Batch:
-        batch = self._batches.popleft()
-        if not self._batches:
-            self._batches.append(_Batch())
+    def _take(self) -> Commit:
+        commit = self._commits.popleft()
+        if not self._commits:
+            self._commits.append(Commit())
             self._arrival, self._urgent = trio.Event(), trio.Event()
-        return batch
+        return commit
 
     async def _in_thread(self, work: Callable[..., T], *args: object) -> T:
         results: list[T] = []
-        with trio.CancelScope(shield=True):  # a batch that was taken is committed, even while stopping
+        with trio.CancelScope(shield=True):  # a commit that was taken is made, even while stopping
             results.append(await trio.to_thread.run_sync(work, *args, limiter=self._threads))
         return results[0]
 
@@ -323,16 +296,16 @@ class SqliteStore:
             raise StoreError("the database is damaged: it holds records that no daemon wrote")
         return found
 
-    def _commit(self, changes: Iterable[Change], version: int | None = None) -> bool:
+    def _commit(self, commit: Commit) -> bool:
         """Make changes durable; return whether there are more free pages than `MAX_FREE`."""
         try:
             self._connection.execute("BEGIN")
-            _apply(self._connection, changes)
-            if version is not None:
-                self._connection.execute(f"PRAGMA user_version={version:d}")
+            _apply(self._connection, commit)
+            if commit.version is not None:
+                self._connection.execute(f"PRAGMA user_version={commit.version:d}")
             free = self._ask("freelist_count")  # within: it would lock the file once more by itself
             self._connection.execute("COMMIT")
-            self._version = self._version if version is None else version
+            self._version = self._version if commit.version is None else commit.version
         except FAILURES as error:
             self._failed = True
             raise StoreError(f"the database cannot be written: {told(error)}") from error
@@ -344,22 +317,15 @@ def change_records(path: Path, *changes: Change) -> None:
     try:
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(_TABLE)
-            _apply(connection, changes)
+            _apply(connection, Commit(changes))
     except FAILURES as error:
         raise StoreError(f"the database {path} cannot be written: {told(error)}") from error
 
 
-def _apply(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
-    """Make changes, of which the last one to a record counts."""
-    last = {(change.kind, change.key): change.value for change in changes}
-    puts = [(*place, value) for place, value in last.items() if value is not None]
-    for some in _in_rows(puts):
+def _apply(connection: sqlite3.Connection, commit: Commit) -> None:
+    for some in _in_rows(list(commit.puts())):
         connection.execute(_PUT + ",".join(["(?,?,?)"] * len(some)), [*chain(*some)])
-    gone: dict[RecordKind, list[bytes]] = {}
-    for (kind, key), value in last.items():
-        if value is None:
-            gone.setdefault(kind, []).append(key)
-    for kind, keys in gone.items():
+    for kind, keys in commit.gone():
         for few in _in_rows(keys):
             connection.execute(_DELETE + f"({','.join('?' * len(few))})", [kind, *few])
 

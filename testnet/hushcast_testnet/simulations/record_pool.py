@@ -16,7 +16,8 @@ from hushcast_protocol.base.roster import Relay, Roster, check_roster
 from hushcast_protocol.base.wire import RelayId
 from hushcast_protocol.shards.neighbours import roster_of_shard
 from hushcast_protocol.shards.slices import Leaf
-from hushcast_runtime.storage.store import Change, MemoryStore
+from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.store import MemoryStore
 
 _ROSTERS_HELD = 64  # whole rosters that are remembered: those of some epochs, each as signed by whoever did
 _SLICES_HELD = 256  # slices that are remembered; who fetches one later, checks it again
@@ -104,8 +105,8 @@ class PooledStore(MemoryStore):
         for change in changes:
             before = self._records.get(change.kind, {}).get(change.key)
             value = change.value
-            if value is not None and len(value) >= _LEAST_SHARED:
+            if isinstance(value, bytes) and len(value) >= _LEAST_SHARED:
                 value = self._pool.take(value)
             super().write_soon(Change(change.kind, change.key, value))
-            if before is not None and len(before) >= _LEAST_SHARED:
+            if isinstance(before, bytes) and len(before) >= _LEAST_SHARED:
                 self._pool.give(before)

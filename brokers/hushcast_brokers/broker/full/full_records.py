@@ -19,8 +19,9 @@ from hushcast_protocol.brokers.full.group_action import ELEMENT, GroupAction
 from hushcast_protocol.brokers.full.layer_keys import LayerKeys
 from hushcast_protocol.brokers.full.layered_word import LayeredWord, decode_layered
 from hushcast_protocol.brokers.full.layers import LayerPath
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 _SHOWN = RecordKind(
     "shown",

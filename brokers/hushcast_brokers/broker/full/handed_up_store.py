@@ -20,8 +20,8 @@ from hushcast_protocol.brokers.full.hand_up import MAX_KEPT, HandedUpMessages, a
 from hushcast_protocol.brokers.full.item_labels import ItemLabel
 from hushcast_protocol.content.messages import Message, check_message
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change
 
 GATHERED_FOR = 10.0  # seconds in which those are gathered who ask: for each, all of a word comes again
 AT_ONCE = 64  # messages looked up before others have their turn

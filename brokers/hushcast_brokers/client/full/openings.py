@@ -22,8 +22,9 @@ from hushcast_protocol.brokers.full.layer_keys import Keyring
 from hushcast_protocol.brokers.full.layered_word import LayeredWord, decode_layered
 from hushcast_protocol.brokers.full.word_holder import opened
 from hushcast_protocol.content.messages import Message
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 _KIND = RecordKind(
     "opening",

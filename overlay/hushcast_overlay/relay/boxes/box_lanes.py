@@ -14,9 +14,10 @@ from hushcast_protocol.content.messages import Message
 from hushcast_protocol.cover.lane_papers import LANE_PAPER
 from hushcast_protocol.overlay.hops import box_hop
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.spool import READ_AT_ONCE, Spool, SpooledMessage
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 
 # Lanes that one host gives blocks to, 600 KB a day each: 10,000 daemons have 60 at each of 500 relays.
 MAX_BOX_LANES = 256

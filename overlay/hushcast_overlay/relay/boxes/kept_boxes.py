@@ -21,9 +21,10 @@ from hushcast_protocol.overlay.box_shares import MAX_ALL_BOXES, MAX_BOXES, BoxSh
 from hushcast_protocol.overlay.hops import box_hop, is_box, key_of
 from hushcast_protocol.overlay.leases import Lease
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
 from hushcast_runtime.storage.spool import MAX_SPOOL, REFERENCE, Spool, SpooledMessage
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 
 FORGOTTEN_AT_ONCE = 1024  # messages of a box that one step deletes: some 3 ms
 FOUND_AT_ONCE = 4096  # messages of the spool that a start looks at in one step: some 2 ms

@@ -20,8 +20,9 @@ from hushcast_protocol.base.wire import Bytes16, Counter, encode
 from hushcast_protocol.overlay.box_frames import MAX_SOUGHT, SoughtTrunk
 from hushcast_protocol.overlay.kept_answers import windows
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 
 # Boxes of one host that seek: each may have a trunk of its own, which costs six first contacts an epoch. Of
 # 1,000 subscriptions among 500 relays two are at each.

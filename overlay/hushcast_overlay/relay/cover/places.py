@@ -34,7 +34,7 @@ from hushcast_protocol.cover.porter_queue import PorterQueue
 from hushcast_protocol.cover.receipt_list import BLOCK
 from hushcast_protocol.cover.waybills import waybill_name
 from hushcast_runtime.context import Context
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 
 
 class PorterPlace:

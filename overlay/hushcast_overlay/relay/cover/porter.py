@@ -34,7 +34,7 @@ from hushcast_protocol.cover.letters import empty_letter
 from hushcast_protocol.cover.receipt_list import BLOCK
 from hushcast_protocol.overlay.frame_directions import BetweenCover, FromCovered
 from hushcast_runtime.few_at_once import FewAtOnce
-from hushcast_runtime.storage.store import Change
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.transports.channel import Channel
 
 # Blocks of one second in a round: one of each bill, and those of a round that is late.

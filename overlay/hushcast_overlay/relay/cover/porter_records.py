@@ -18,8 +18,9 @@ from hushcast_protocol.cover.porter_blocks import MAX_BLOCKS_KEPT
 from hushcast_protocol.cover.porter_queue import MAX_LETTERS_WAITING
 from hushcast_protocol.cover.receipt_list import BLOCK
 from hushcast_protocol.cover.waybills import WAYBILL
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import number, restore, sized
-from hushcast_runtime.storage.store import Change, Store, record_reader
+from hushcast_runtime.storage.store import Store, record_reader
 
 MAX_PLACES = 64  # daemons of one porter; 620 MB. Twenty are the mean at 10,000 daemons and 500 relays
 

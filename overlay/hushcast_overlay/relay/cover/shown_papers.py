@@ -16,8 +16,9 @@ from hushcast_protocol.base.record_kinds import RecordKind
 from hushcast_protocol.base.wire import RelayId, encode
 from hushcast_protocol.cover.cover_frames import CoverBill, CoverWaybill, placed_in
 from hushcast_protocol.cover.cover_rules import CoverRules
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 
 _READ_AT_ONCE = 64  # papers that one step of a start opens, some 10 ms
 

@@ -40,9 +40,10 @@ from hushcast_protocol.overlay.keeper_frames import (
 )
 from hushcast_protocol.overlay.kept_answers import windows
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.kept_store import forget_days
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 from hushcast_runtime.transports.base import TransportError
 
 MAX_GAVE_WAY = 16_384  # trunks' days with a count of what gave way; 2 MB. All others of a day share one

@@ -29,8 +29,9 @@ from hushcast_protocol.cover.topic_rounds import rounds_taken
 from hushcast_protocol.overlay.letter_errands import DropErrand, errand_body
 from hushcast_runtime.carriers.cover import CoveredPublication
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 from hushcast_runtime.wording import span
 
 # Rounds from a message's arrival at a host to its owner: in a block within 1.2 of them, handed down behind

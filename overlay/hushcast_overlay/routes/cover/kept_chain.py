@@ -20,8 +20,9 @@ from hushcast_protocol.cover.porter_queue import SERVED_DAYS
 from hushcast_protocol.cover.waybills import WAYBILL, Waybill, WaybillKey
 from hushcast_runtime.context import Context
 from hushcast_runtime.logs import log
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 
 _PLACE = 32  # bytes
 _RECORD = b"chain"

@@ -28,8 +28,9 @@ from hushcast_protocol.cover.lane_seconds import LANES, LaneSeconds
 from hushcast_protocol.cover.network_cover import NetworkCover
 from hushcast_protocol.overlay.host_list import GONE_AFTER, KnownHost
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import restore, sized
-from hushcast_runtime.storage.store import Change, record_reader
+from hushcast_runtime.storage.store import record_reader
 
 _KEPT_DAYS = 2  # of 24 epochs, for which lanes stay that were drawn
 _BEGINS_WITHIN = 4  # rounds beyond a day, until a lane that was drawn brings blocks

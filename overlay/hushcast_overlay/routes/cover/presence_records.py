@@ -12,8 +12,8 @@ from hushcast_protocol.cover.cover_presence import PRESENCE_DAYS, THERE_IN, Atte
 from hushcast_protocol.cover.cover_rules import CoverRules
 from hushcast_protocol.cover.hold_rule import HoldRule
 from hushcast_runtime.context import Context
+from hushcast_runtime.storage.changes import Change
 from hushcast_runtime.storage.recovery import number, restore
-from hushcast_runtime.storage.store import Change
 
 _KIND = RecordKind(
     "cover-presence",
