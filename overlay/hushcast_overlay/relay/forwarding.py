@@ -114,7 +114,8 @@ class Forwarding:
     ) -> list[int]:
         """Take over messages from a previous hop; return the places of those that nothing here routes.
 
-        Where `only` is given, they go to no other next hops.
+        They may be acknowledged once the spool is durable. Where `only` is given, they go to no other next
+        hops.
         Raises a `PeerError` at the first that is malformed, `TransportError` while the spool is full, or
         where this relay's clock may be wrong: the previous hop keeps them and tries again.
         """
@@ -167,10 +168,10 @@ class Forwarding:
         A drop is one message from `ORIGIN`, whose bytes are reserved: `settle` gives them back and
         returns what belongs in the commit; it `is_again` where it has been traced before.
 
-        Returns once it is durable. What has no room must be brought again. The next hop need not wait for
-        this relay's disk: should the relay die before it has written, it has acknowledged nothing, gets the
-        messages again, and the next hop knows their ids. Nor is a repeat durable before: it may come while
-        the message is still being written.
+        A drop is durable when this returns. What has no room must be brought again. The next hop need not
+        wait for this relay's disk: should the relay die before it has written, it has acknowledged nothing,
+        gets the messages again, and the next hop knows their ids. Nor is a repeat durable before: it may come
+        while the message is still being written.
         """
         unrouted: list[Message] = []
         passing: list[Message] = []
@@ -204,7 +205,7 @@ class Forwarding:
         is_held |= self._place(sends, size, settle is not None, sent)
         await self._take_listed(passing)
         settled = [] if settle is None or is_held else settle()
-        if sent or is_repeat or settle is not None:
+        if previous == ORIGIN and (sent or is_repeat or settle is not None):
             await self._store.write(*settled)
         await self._next_hops.make_room()
         if previous != ORIGIN and (debt := self._rate_limiter.debt(previous, sent)):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import trio
 
 from hushcast_overlay.connector import Connector
+from hushcast_overlay.relay.acknowledgements import Acknowledgements
 from hushcast_overlay.relay.detours import Detours
 from hushcast_overlay.relay.dials import Dials
 from hushcast_overlay.relay.link_deadlines import LinkDeadlines
@@ -100,6 +101,7 @@ class Peers:
         """The next hops that messages go around."""
         self._dials = Dials()
         self._deadlines = LinkDeadlines(context.timetable, self._now)
+        self._acknowledgements = Acknowledgements(spool, context)
 
     def open_links(self) -> int:
         """Return the number of open links."""
@@ -212,7 +214,8 @@ class Peers:
                     self._counters.add("hand_ins_refused", len(frame.unrouted))
                 self._do(peer, peer.acknowledged(link, frame.number, frame.unrouted, self._now()))
             elif isinstance(frame, Ping):
-                self._acknowledge(link, 0)
+                link.owe()
+                link.flush()
             elif isinstance(frame, ParcelFrame):
                 self._spawn(self._answer, peer, link, frame, link.begin_parcel())
             elif isinstance(frame, ParcelAnswer):
@@ -220,8 +223,10 @@ class Peers:
             elif isinstance(frame, BetweenCover):
                 self._relay.take_cover(frame, key_of(peer.hop))
         if carried:
+            size = sum([len(frame.message.body) for frame in carried])
             with link.taking():
-                self._acknowledge(link, len(carried), await self._take_over(carried, key_of(peer.hop)))
+                unrouted = await self._take_over(carried, key_of(peer.hop))
+                await self._acknowledgements.take_over(link, len(carried), size, unrouted)
         return bool(batch) and not link.is_over
 
     async def _take_over(self, carried: Sequence[Forward | HandIn], previous: bytes) -> list[int]:
@@ -234,12 +239,6 @@ class Peers:
                 if carrier is HandIn or self._detours is not None:
                     nowhere += [places[one] for one in unrouted]
         return sorted(nowhere)
-
-    def _acknowledge(self, link: Session, count: int, unrouted: Iterable[int] = ()) -> None:
-        if link.take_over(count, unrouted):
-            link.flush()
-        else:
-            link.give_up()
 
     async def _answer(self, peer: Peer, link: Session, frame: ParcelFrame, scope: trio.CancelScope) -> None:
         number, taking = frame.number, self._relay.take_parcel(frame.sealed, key_of(peer.hop))

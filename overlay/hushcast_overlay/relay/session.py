@@ -52,6 +52,7 @@ class Session(LinkState[SpooledMessage]):
         "_taking",
         "channel",
         "is_over",
+        "unwritten",
     )
 
     def __init__(
@@ -67,6 +68,8 @@ class Session(LinkState[SpooledMessage]):
         self.channel = channel
         self.is_over = False
         """Whether nothing more is to be read."""
+        self.unwritten: int | None = None
+        """Bytes that came, since an acknowledgement was last set about; none where none is."""
         # Entered, one takes 0.8 kB: a link that waits for more has none, and hears by its stream.
         self._taking: trio.CancelScope | None = None
         self._parcels: set[trio.CancelScope] | None = None  # of the peer's that are being carried out

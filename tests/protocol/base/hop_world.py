@@ -263,6 +263,7 @@ class World:
             (self.nowhere if place in places else self.taken).add(item.number)
         assert wire.far.take_over(len(batch), places)
         if self.pick(3):  # else it goes with the next one
+            wire.far.owe(wire.far.taken)
             due = wire.far.due()
             assert due is not None
             wire.acks.append(due)

@@ -543,6 +543,7 @@ def test_both_ends_agree_on_what_was_taken_over(batches: list[list[bool]], data:
     for batch in batches:
         assert theirs.take_over(len(batch), [place for place, is_known in enumerate(batch) if not is_known])
         if data.draw(st.booleans()) or batch is batches[-1]:
+            theirs.owe(theirs.taken if batch is batches[-1] else data.draw(st.integers(0, theirs.taken)))
             due = theirs.due()
             assert due is not None
             assert theirs.due() is None
@@ -614,8 +615,10 @@ def test_who_sends_on_without_reading_is_cut_off(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(hop_link, "MAX_UNROUTED", 3)
     link = Link(NOW)
     assert link.take_over(3, range(3))
+    link.owe(3)
     assert link.due() == (3, (1, 2, 3))
     assert link.take_over(3, range(3))
+    link.owe(6)
     assert link.due() == (6, (4, 5, 6))
     assert link.take_over(3, range(3))
     assert not link.take_over(1, [0])
@@ -624,6 +627,8 @@ def test_who_sends_on_without_reading_is_cut_off(monkeypatch: pytest.MonkeyPatch
 def test_a_sign_of_life_is_answered_with_the_same_number() -> None:
     link = Link(NOW)
     link.take_over(2)
+    link.owe(2)
     assert link.due() == (2, ())
-    link.take_over(0)
+    link.take_over(1)
+    link.owe()
     assert link.due() == (2, ())

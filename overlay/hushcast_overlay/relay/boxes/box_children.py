@@ -34,6 +34,7 @@ class BoxChildren:
     def __init__(self, leases: LeaseStore, take: TakeForBoxes, context: Context) -> None:
         self._leases = leases
         self._take = take
+        self._store = context.store
         self._slots = ConnectionSlots(
             MAX_CHILDREN, context.env.below, context.counters.add, "box_children_dropped"
         )
@@ -65,5 +66,6 @@ class BoxChildren:
             if any(len(message.tokens) > 1 for message in messages):
                 raise DecodeError("the child of a box brings what enters a tree, and belongs in none here")
             unrouted = await self._take(messages, child) if messages else []
+            await self._store.write()
             await channel.send(Ack(taken + len(messages), tuple([taken + place + 1 for place in unrouted])))
             taken += len(messages)

@@ -39,11 +39,12 @@ class LinkState(Generic[ItemT]):
     __slots__ = (
         "_acknowledged",
         "_heard_at",
-        "_received",
+        "_owed",
         "_unrouted",
         "deadline",
         "in_flight",
         "is_due",
+        "taken",
         "unacknowledged",
     )
 
@@ -54,7 +55,9 @@ class LinkState(Generic[ItemT]):
         self.in_flight = 0
         """The bytes of that."""
         self._acknowledged = 0
-        self._received = 0
+        self.taken = 0
+        """How many items of the other end's were taken over."""
+        self._owed = 0  # of these, what the next acknowledgement names
         self._unrouted: list[int] = []
         self.is_due = False
         self.touch(now)
@@ -105,24 +108,28 @@ class LinkState(Generic[ItemT]):
         self.in_flight = 0
 
     def take_over(self, count: int, unrouted: Iterable[int] = ()) -> bool:
-        """Owe an acknowledgement for `count` more items of the other end's (0: only a sign of life).
+        """Take over `count` more items of the other end's; what is owed for them is another question.
 
         `unrouted` are the places among them, from 0, that lead nowhere here. Returns false where more of
         these wait than one acknowledgement holds: the other end sends on without reading, and the link is to
         close.
         """
-        self._unrouted += [self._received + place + 1 for place in unrouted]
-        if len(self._unrouted) > MAX_UNROUTED:
-            return False
-        self._received += count
+        self._unrouted += [self.taken + place + 1 for place in unrouted]
+        self.taken += count
+        return len(self._unrouted) <= MAX_UNROUTED
+
+    def owe(self, taken: int = 0) -> None:
+        """Owe an acknowledgement of what was taken over up to a place; if it is less than before, of that."""
+        self._owed = max(self._owed, taken)
         self.is_due = True
-        return True
 
     def due(self) -> tuple[int, tuple[int, ...]] | None:
         """Return the acknowledgement that is owed, number and unrouted places, and owe it no longer."""
         if not self.is_due:
             return None
         self.is_due = False
-        unrouted = tuple(self._unrouted)
-        self._unrouted.clear()
-        return self._received, unrouted
+        unrouted: tuple[int, ...] = ()
+        if self._unrouted:
+            unrouted = tuple([place for place in self._unrouted if place <= self._owed])
+            del self._unrouted[: len(unrouted)]
+        return self._owed, unrouted
