@@ -14,7 +14,7 @@ from hushcast_overlay.cut_rosters import count, is_cut
 from hushcast_overlay.neighbourhood import ROSTERS_HELD, Neighbourhood, staying
 from hushcast_protocol.base.candidate_root import CandidateRoot
 from hushcast_protocol.base.epochs import EPOCHS_A_DAY
-from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal
+from hushcast_protocol.base.errors import AuthenticationError, PeerError, Refusal, unraised
 from hushcast_protocol.base.keeping_rule import NOTHING_KEPT, KeepingRule
 from hushcast_protocol.base.record_kinds import RecordKind, StateOwner
 from hushcast_protocol.base.roster import Network, Roster, RosterView
@@ -245,12 +245,11 @@ class RosterKeeper:
             asked = bool(self._clock.jump())
             self.problem = None
         except (TransportError, PeerError, Refusal) as error:
-            self.problem = error
+            self.problem = unraised(error)
             log.warning("no roster from the directory", reason=str(error), again_in=round(pause))
         self._asked.set()
-        if self.newest is not before:
-            for function in self._heard:
-                function()
+        for function in self._heard if self.newest is not before else ():
+            function()
         pause = FIRST_PAUSE if self.newest is not before else min(2 * pause, self._longest_pause())
         if isinstance(self.problem, OtherWire):
             pause = self.calendar.epoch_seconds  # it ends by another release here, or by a new head there

@@ -13,7 +13,7 @@ import trio
 from hushcast_central.user.pseudonym import Pseudonym
 from hushcast_central.user.receiver import Receiver
 from hushcast_central.user.user_links import ANSWER_TIMEOUT, ProxyConversation
-from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError
+from hushcast_protocol.base.errors import AuthenticationError, DecodeError, PeerError, unraised
 from hushcast_protocol.central import request_proofs
 from hushcast_protocol.central.frames import AttachAnswer, Delivery, Ping, Pong, ToUser
 from hushcast_protocol.central.inner_message import message_inside
@@ -84,7 +84,7 @@ class UserAttachments:
             try:
                 messages += self._opened(one.pseudonym, delivery)
             except PeerError as error:
-                failure = error
+                failure = unraised(error)
                 break
             one.chain = request_proofs.followed(one.chain, delivery.wrapped)
             one.number += 1
@@ -95,7 +95,7 @@ class UserAttachments:
             await self._hand_in(one.receiver, one.pseudonym, messages)
         one.answers.take(count)
         if failure is not None:
-            raise failure
+            raise unraised(failure)
         await one.answers.rest(count)
 
     async def _acknowledge(self, one: _Attached) -> None:

@@ -69,9 +69,8 @@ class HttpConnection:
     async def body(self, most: int) -> bytes:
         """Return the body of a request; raises `HttpRefusal`, and `BrokenResourceError` where it is cut."""
         found, size = [], 0
-        too_large = HttpRefusal(41301, "the message is larger than this gateway takes")
         if self._announced() > most:
-            raise too_large
+            raise _too_large()
         try:
             if self._machine.they_are_waiting_for_100_continue:
                 await self._say(h11.InformationalResponse(status_code=100, headers=[]))
@@ -83,7 +82,7 @@ class HttpConnection:
                     raise trio.BrokenResourceError("the client left within its request")
                 size += len(event.data)
                 if size > most:
-                    raise too_large
+                    raise _too_large()
                 found.append(bytes(event.data))
         except h11.RemoteProtocolError:
             raise HttpRefusal(40000, "invalid request: its body cannot be read") from None
@@ -214,3 +213,7 @@ class HttpConnection:
         self._is_cut = True
         await self._transport.send_all(data)
         self._is_cut = False
+
+
+def _too_large() -> HttpRefusal:
+    return HttpRefusal(41301, "the message is larger than this gateway takes")

@@ -6,6 +6,10 @@ person who typed the value.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+ErrorT = TypeVar("ErrorT", bound=BaseException)
+
 
 class HushcastError(Exception):
     """Root of every error this project raises on purpose."""
@@ -18,6 +22,16 @@ class UsageError(HushcastError):
 def unreadable(what: object, error: OSError) -> UsageError:
     """Return the error that says why something, as a file by its path, cannot be read."""
     return UsageError(f"{what} cannot be read: {error.strerror}")
+
+
+def unraised(error: ErrorT) -> ErrorT:
+    """Return an error like this that was never raised, to be kept: one that was holds the frames it passed.
+
+    These hold what was refused, and whoever keeps the error: a circle, which is freed late.
+    """
+    like: ErrorT = type(error).__new__(type(error), *error.args)
+    like.__dict__.update(error.__dict__)
+    return like
 
 
 class PeerError(HushcastError):

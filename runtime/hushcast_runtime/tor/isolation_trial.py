@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from hushcast_protocol.base.crypto.secrets import Randomness
+from hushcast_protocol.base.errors import unraised
 from hushcast_runtime.exception_groups import ungrouped
 from hushcast_runtime.tor.control import MAX_STREAMS
 from hushcast_runtime.transports.base import TransportError
@@ -90,7 +91,7 @@ class _Trial:
         try:
             stream = self._streams[tag] = await self._open_stream(tag)
         except TransportError as error:
-            self._failed.append(error)
+            self._failed.append(unraised(error))
         else:
             watching.start_soon(self._watch, stream)
 

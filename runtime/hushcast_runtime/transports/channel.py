@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, cast
 import trio
 
 from hushcast_protocol.base.addresses import Address
-from hushcast_protocol.base.errors import PeerError
+from hushcast_protocol.base.errors import PeerError, unraised
 from hushcast_protocol.base.link.links import MAX_HANDSHAKE_READ, HandshakeDone, Link
 from hushcast_protocol.base.versions import wires
 from hushcast_protocol.base.versions.translations import UNCHANGED
@@ -70,6 +70,7 @@ class Channel(Generic[FrameT]):
         self._unsent = b""  # what a stream did not take at once
         self._coming: Iterator[HandshakeDone | bytes] | None = None  # what the last read holds yet
         self._broken = False
+        # A copy: what was raised holds the frames of its raises, and these the channel and what was refused.
         self._failure: PeerError | None = None
         self.peer: bytes | None = None
         """The other end's proven key; `None` where it stays anonymous."""
@@ -158,7 +159,7 @@ class Channel(Generic[FrameT]):
         comes next.
         """
         if self._failure is not None:
-            raise self._failure
+            raise unraised(self._failure)
         while True:
             if self._coming is None:
                 with _TRANSLATED:
@@ -183,7 +184,7 @@ class Channel(Generic[FrameT]):
                 if frame is not None:
                     batch.append(self._decode(frame))
         except PeerError as error:
-            self._failure = error
+            self._failure = unraised(error)
             if not batch:
                 raise
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sys import maxsize
 
+from hushcast_protocol.base.errors import unraised
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 from hushcast_protocol.mqtt.wire.decoding import DECODE, publish
 from hushcast_protocol.mqtt.wire.encoding import encode, encode_puback, encode_publish
@@ -67,7 +68,7 @@ class Decoder:
         those before it are returned and `error` is set.
         """
         if self.error is not None:
-            raise self.error.with_traceback(None)  # or it would grow by each call
+            raise unraised(self.error)
         if self._kept:
             if len(self._kept) + len(data) < self._needed:
                 self._kept += data
@@ -81,7 +82,7 @@ class Decoder:
         try:
             done = self._decode(data, found, most)
         except PacketError as error:
-            self.error = error
+            self.error = unraised(error)  # without the frames that have what was refused
             if not found:
                 raise
         else:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple, cast
 
+from hushcast_protocol.base.errors import unraised
 from hushcast_protocol.mqtt.reason_codes import PacketError, Reason
 from hushcast_protocol.mqtt.topics import topic_filters
 from hushcast_protocol.mqtt.wire import fields
@@ -188,7 +189,7 @@ def read_properties(reader: Reader, place: PacketType, of_server: bool) -> Prope
     if wrong is None and "authentication_data" in found and "authentication_method" not in found:
         wrong = PacketError(Reason.PROTOCOL_ERROR, "authentication data without a method")
     if wrong is not None:
-        raise wrong
+        raise unraised(wrong)
     return cast(Properties, found)
 
 
