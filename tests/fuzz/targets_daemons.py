@@ -66,7 +66,7 @@ from hushcast_runtime.context import Context
 from hushcast_runtime.counters import Counters
 from hushcast_runtime.environment import Environment
 from hushcast_runtime.logs import LEVELS, log
-from hushcast_runtime.storage.changes import Change
+from hushcast_runtime.storage.changes import Change, packed
 from hushcast_runtime.storage.spool import Spool
 from hushcast_runtime.storage.store import MemoryStore, StoreError
 from hushcast_runtime.tracing import NoTracer
@@ -89,7 +89,7 @@ class _Records:
             if change.value is None:
                 kind.pop(change.key, None)
             else:
-                kind[change.key] = change.value
+                kind[change.key] = packed(change.value)
 
     async def scan(
         self, kind: str, prefix: bytes = b"", after: bytes | None = None, limit: int = -1
