@@ -48,7 +48,7 @@ class Program:
         self.came: list[Publish] = []
         self._ids = 0
         self._granted: list[int] = []
-        self._open: set[int] = set()
+        self._open: dict[int, trio.Event] = {}
 
     async def follow(self) -> None:
         """Take what comes, until the connection ends."""
@@ -65,9 +65,9 @@ class Program:
                         await self.client.send(PubAck(packet.packet_id))
                 case SubAck():
                     self._granted += packet.reasons
-                    self._open.discard(packet.packet_id)
+                    self._open.pop(packet.packet_id).set()
                 case PubAck() | UnsubAck():
-                    self._open.discard(packet.packet_id)
+                    self._open.pop(packet.packet_id).set()
 
     async def subscribe(self, *wanted: str) -> None:
         """Subscribe as both do, at QoS 0; all of it must be granted."""
@@ -93,9 +93,9 @@ class Program:
         return self._ids
 
     async def _asked(self, packet: Any) -> None:
-        self._open.add(packet.packet_id)
+        answered = self._open[packet.packet_id] = trio.Event()
         await self.client.send(packet)
-        await self.until(lambda: packet.packet_id not in self._open)
+        await answered.wait()
 
 
 async def connected(

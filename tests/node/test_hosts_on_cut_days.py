@@ -19,11 +19,12 @@ from hushcast_protocol.overlay.hops import host_hop
 
 pytestmark = pytest.mark.slow
 EPOCH = EPOCH_SECONDS
+LATER = 14  # epochs: what is looked at comes with the days after the first
 
 
 @asynccontextmanager
 async def hosted_and_cut(**others: Any) -> AsyncIterator[CutNetwork]:
-    async with cut_network(**others) as net:
+    async with cut_network(**{"later": LATER} | others) as net:
         yield net
 
 
@@ -188,7 +189,7 @@ async def test_unsubscribing_ends_the_box_and_the_trees_of_both_days() -> None:
 
 
 async def test_from_whole_days_to_cut_ones_and_back_the_box_is_one() -> None:
-    async with hosted_and_cut(relays=6) as net:
+    async with hosted_and_cut(relays=6, later=0) as net:
         subscriber, publisher = net.clients
         ear = await subscriber.listen()
         box, first = box_of(subscriber), net.today
