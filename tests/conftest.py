@@ -275,6 +275,8 @@ def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     # Room for what planning loads and compiles: it took an eighth of the time to collect and to sweep it.
     java += " -XX:InitialRAMPercentage=6 -XX:NewRatio=1 -XX:MetaspaceSize=512m"
     java += " -XX:ReservedCodeCacheSize=240m -XX:-UseCodeCacheFlushing"
+    # Spark's own classes need no proof: where they are not shared, that takes longer than to load them.
+    java += " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
     env = {
         **os.environ,
         # It stands on Java's class path, where there may be nothing but archives, and always the same ones.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -67,11 +68,14 @@ def standalone_cluster(
 
 
 def write_settings(directory: Path, settings: Mapping[str, str]) -> dict[str, str]:
-    """Write Spark's settings into a new `directory`; return what names them to a command."""
+    """Write Spark's settings into a new `directory`; return what names them to a command.
+
+    Not as Spark's own folder: that would stand on Java's class path, which is to be the same for all.
+    """
     directory.mkdir()
-    lines = [f"{name} {value}\n" for name, value in settings.items()]
-    (directory / "spark-defaults.conf").write_text("".join(lines))
-    return {"SPARK_CONF_DIR": str(directory)}
+    file = directory / "settings.conf"
+    file.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    return {"PYSPARK_SUBMIT_ARGS": shlex.join(("--properties-file", str(file), "pyspark-shell"))}
 
 
 @contextmanager

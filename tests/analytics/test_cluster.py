@@ -80,11 +80,9 @@ def test_attacks_are_the_same_where_a_worker_is_killed_meanwhile(spark, quick_sp
     source = str(tmp_path / "traces")
     generate(spark, GeneratorScenario(24, 2, publications=40, topics=6, epochs=2, seed=3), source)
     alone = analyze(spark, source, tmp_path / "alone", AnalysisPlan((0.25,), chosen(PLAYED)))
-    # The classes that others share stand for another class path.
-    java = quick_spark["JDK_JAVA_OPTIONS"].partition(" -XX:SharedArchiveFile")[0]
     asked = [part for name in PLAYED for part in ("--attack", name)]
     command = ["lab", "analyze", source, "--colluding", "0.25", *asked, "--out"]
-    killed_meanwhile(tmp_path, command, {**quick_spark, "JDK_JAVA_OPTIONS": java}, LITTLE)
+    killed_meanwhile(tmp_path, command, quick_spark, LITTLE)
     together = json.loads((tmp_path / "together" / "summary.json").read_text())
     assert together["attacks"]
     assert differences(json.loads(json.dumps(alone)), together) == []
