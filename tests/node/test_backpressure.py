@@ -10,6 +10,7 @@ import pytest
 import trio
 from hosted_network import LONG, box_of, in_use
 from small_network import EPOCH_SECONDS, ONE, TWO, Ear, Node, SmallNetwork, small_network, until
+from virtual_time import run_in_virtual_time
 
 from hushcast_overlay.relay.peers import Peers
 from hushcast_protocol.base.link.hop import MAX_QUEUE
@@ -199,12 +200,15 @@ async def took(stalled: bool, seed: int) -> list[float]:
 
 
 @pytest.mark.slow
-async def test_one_neighbour_that_stops_reading_costs_the_others_five_percent_at_most() -> None:
-    """Of six networks together: a last message that waits one way more is a tenth of one's time."""
-    seeds = range(1, 7)
-    beside = [each for seed in seeds for each in await took(stalled=True, seed=seed)]
-    alone = [each for seed in seeds for each in await took(stalled=False, seed=seed)]
-    assert len(alone) == len(beside) >= 20
+def test_one_neighbour_that_stops_reading_costs_the_others_five_percent_at_most() -> None:
+    """Each network is played twice from its seed: nothing differs but for the neighbour.
+
+    In one run with others the order of tasks differs as well, and one network's times by a twentieth.
+    """
+    seeds = range(1, 4)
+    beside = [each for seed in seeds for each in run_in_virtual_time(took, True, seed)]
+    alone = [each for seed in seeds for each in run_in_virtual_time(took, False, seed)]
+    assert len(alone) == len(beside) >= 12
     assert sum(alone) >= 0.95 * sum(beside), (alone, beside)
 
 
