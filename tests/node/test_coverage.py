@@ -177,7 +177,7 @@ async def test_who_comes_later_misses_nothing_of_before() -> None:
 
 async def test_messages_of_a_day_that_is_over_are_no_gaps() -> None:
     """Their ids are forgotten some time; reports of them may come later still."""
-    async with small_network(relays=6, clients=3, probes_an_epoch=10.0) as net:
+    async with small_network(relays=6, clients=3, probes_an_epoch=10.0, later=16) as net:
         first, second, publisher = net.clients
         ears = await first.listen(), await second.listen()
         wanted = first.route().wanted

@@ -43,10 +43,14 @@ def test_subscriptions_that_act_like_another_daemons_are_wrongly_named() -> None
 
 @pytest.mark.slow
 def test_rosters_kept_back_link_nothing() -> None:
-    """Eight subscriptions of four daemons over three rounds, in three networks; chance is a quarter."""
+    """Eight subscriptions of four daemons over three rounds, in two networks; chance is a quarter.
+
+    Of sixteen that are named by chance more than half are right once in 130 draws of networks; where rosters
+    link something, all are.
+    """
     minutes = 60.0 * PERIOD * 5
     named = []
-    for seed in (1, 2, 3):
+    for seed in (1, 2):
         scenario = Scenario(4, 4, 2, topics=2, minutes=minutes, delay_rosters=0.6, seed=seed)
         result = simulate(scenario)
         assert result.delivered == result.pairs == 8
