@@ -1,6 +1,7 @@
 """A removed device says of others that they were removed, or says again who was; it undoes no removal.
 
-Nor is a new device locked out: who let it in draws a secret for it where another one did not know it.
+Nor is a new device locked out: who let it in draws a secret for it where another one did not know it. What
+that one has done meanwhile counts.
 """
 
 from __future__ import annotations
@@ -86,6 +87,38 @@ async def test_nobody_is_locked_out_as_a_new_device_comes_while_one_is_away(
         keys = [some.circle(device).own.keys for device in (one, two, three, new)]
         assert keys == [keys[0]] * 4
         assert some.are_equal(one, two, three, new)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wait", range(3))
+async def test_nobody_parts_where_a_new_device_removes_one_while_another_is_away(
+    tmp_path: Path, wait: int
+) -> None:
+    """Nobody lies: the one that is back removes a third one before it has heard of the new one at all."""
+    async with trio.open_nursery() as nursery:
+        some = Person(nursery, tmp_path, 5)
+        one, two, _, _, new = some.devices
+        await some.up()
+        await joined(some, (0, 1), (0, 2), (0, 3))
+        await trio.sleep(2 * SOON + 5 * wait)
+        await some.stop(two)
+        await joined(some, (0, 4))
+        await trio.sleep(2 * SOON)
+        await new.service.devices.remove("device 3")
+        await trio.sleep(2 * SOON)
+        for number in (0, 4):
+            lose_all(some, number)
+        some.network.lose_what_waits()
+        await two.start(nursery)
+        await two.service.devices.remove("device 4")
+        await trio.sleep(EPOCH / 4)
+        lose_all(some, 1)
+        await hear_each_other(some, 0, 1, 4)
+        keys = [some.circle(device).own.keys for device in (one, two, new)]
+        assert keys == [keys[0]] * 3
+        assert some.are_equal(one, two, new)
+        assert len(some.circle(two).own.removed()) == 2
         nursery.cancel_scope.cancel()
 
 

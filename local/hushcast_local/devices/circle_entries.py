@@ -78,7 +78,7 @@ class CircleEntries:
         """
         own = self._own
         own.invited = {key: told for key, told in own.invited.items() if key not in without}
-        staying = others.union(own.invited, {own.key})
+        staying = others | own.standing(others)
         changes = await self._let_fall(lambda: own.state.stay_with(staying, without, _STEP))
         own.keys = own.keys._replace(without=own.keys.without & own.state.removed())
         await self._store.write(*changes, circle_change(own))

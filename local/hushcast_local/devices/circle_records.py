@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -96,6 +97,10 @@ class OwnCircle:
         """Return who was not."""
         removed = self.removed()
         return {key: value for key, value in self.state.living().items() if key not in removed}
+
+    def standing(self, others: Collection[PublicKey]) -> frozenset[PublicKey]:
+        """Return these, this device, and whom one of them let in, or one of those; nobody who was removed."""
+        return self.state.words.admitted({*others, *self.invited, self.key}, self.removed())
 
     @property
     def leaves_out(self) -> bool:

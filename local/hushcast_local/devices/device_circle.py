@@ -98,11 +98,15 @@ class DeviceCircle:
                 epoch = self._calendar.epoch(self._env.now()) + 1
                 begin, end = map(self._calendar.epoch_start, (epoch, epoch + 1))
                 await self._env.sleep_until(self._env.uniform(begin, end))
-                has_been_told = epoch > self._changed + LATELY  # where others draw as well
-                if is_stale(own.keys, own.state.removed()) or (own.leaves_out and has_been_told):
-                    await self.renew()
-                await self.beat()
-                await self._let_go()
+                await self.speak(epoch)
+
+    async def speak(self, epoch: int) -> None:
+        """Do what is done once an epoch."""
+        own, has_been_told = self.own, epoch > self._changed + LATELY  # where others draw as well
+        if is_stale(own.keys, own.state.removed()) or (own.leaves_out and has_been_told):
+            await self.renew()
+        await self.beat()
+        await self._let_go()
 
     def note_read(self, message_id: bytes) -> None:
         """Note that a message was shown or acknowledged here; the others hear it with a beat."""
@@ -129,6 +133,7 @@ class DeviceCircle:
         if entry.device not in self.own.living():
             raise Refusal("a device that was removed does not come back: it needs new keys")
         self.own.invited[entry.device] = self.own.keys.mark
+        self.own.state.write(self.own.seed, entry.read(), entry.device)
         await self._store.write(circle_change(self.own))
 
     def heard_at(self, device: bytes) -> float | None:
@@ -183,6 +188,7 @@ class DeviceCircle:
                 await trio.lowlevel.checkpoint()
         entries = by_turns(lacking, self._told)
         self._told = entries[-1].stamp if entries else b""
+        entries = fitting([*self._admissions(), *entries])
         change = () if own.change is None else (own.change,)
         await self._tell(own.keys.secret, Beat(own.key, today, own.state.summary(today), entries, change))
         for secret in reversed(list(self._to_answer)):  # who is near hears it where it listens last
@@ -204,12 +210,18 @@ class DeviceCircle:
         return [self.own.keys.secret, *(secret for secret, _ in self.own.former)]
 
     def _change_alone(self) -> Beat:
-        """Return what is said in a topic of before: the present secret, and who removed whom."""
+        """Return what is said in a topic of before: the present secret, and who let in or removed whom."""
         own = self.own
         change = () if own.change is None else (own.change,)
+        admissions = self._admissions()
         words = {word.stamp: word for word in (*own.state.words, *own.state) if word.is_removal()}
-        removals = fitting(word for word in words.values() if word.name in own.keys.without)
-        return Beat(own.key, self.today, None, removals, change)
+        removals = (word for word in words.values() if word.name in own.keys.without)
+        let_in = (own.state.words.of_itself(word.name) for word in admissions)
+        entries = fitting([*admissions, *filter(None, let_in), *removals])
+        return Beat(own.key, self.today, None, entries, change)
+
+    def _admissions(self) -> list[SharedEntry]:
+        return self.own.state.words.admissions(self.own.living())
 
     async def _tell(self, secret: CircleSecret, beat: Beat) -> None:
         payload = seal_beat(secret, self.own.seed, beat, self._env.randomness)
@@ -285,7 +297,8 @@ class DeviceCircle:
         if own.change is not None and signed.body == own.change.body:
             return
         last, removed = None if is_present else own.change, own.removed_or_self()
-        among = check_secret(signed, own.keys, removed, last, own.invited)
+        guests = () if last is None else own.standing(sealed_to(last))
+        among = check_secret(signed, own.keys, removed, last, guests)
         if own.key in kept_from(signed):
             log.warning("this device was removed from its circle")
             self._spawn(self.end)

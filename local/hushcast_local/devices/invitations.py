@@ -127,7 +127,8 @@ def _welcome(own: OwnCircle) -> Welcome:
     keys: CircleKeys = own.keys
     entries: list[SharedEntry] = []
     room = MAX_WELCOME
-    for entry in sorted(own.state, key=lambda entry: entry.kind is EntryKind.READ):
+    admissions = own.state.words.admissions(own.living())
+    for entry in (*admissions, *sorted(own.state, key=lambda entry: entry.kind is EntryKind.READ)):
         room -= len(entry.value) + 200
         if room < 0:
             break

@@ -1,4 +1,4 @@
-"""Words on devices: what each device last said of each, of itself, or that another one was removed.
+"""Words on devices: what each device last said of each: of itself, that it let in another, or removed it.
 
 Of all words on a device one holds, and is told. The others are kept behind it: where the writer of that one
 does not stand any more, its word falls, and what had been said before holds again.
@@ -6,12 +6,12 @@ does not stand any more, its word falls, and what had been said before holds aga
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from hushcast_protocol.base.wire import PublicKey
 from hushcast_protocol.devices.shared_entries import EntryKind, SharedEntry
 
-MAX_WORDS = 8  # on one device: its own, and of those that remove it; what was said first stays
+MAX_WORDS = 8  # on one device: its own, of who let it in, of who removed it; what was said first stays
 
 
 class DeviceWords:
@@ -42,28 +42,63 @@ class DeviceWords:
 
     def keep_those_of(self, staying: Collection[PublicKey]) -> None:
         """Let the words of all other devices fall."""
-        for device, words in self._words.items():
-            self._words[device] = {writer: word for writer, word in words.items() if writer in staying}
+        kept = [word for word in self if word.device in staying]
+        self._words = {}
+        for word in kept:
+            self._words.setdefault(word.name, {})[word.device] = word
 
     def on(self, device: bytes) -> SharedEntry | None:
         """Return the word that holds on a device, if there is one."""
         return max(self._words.get(device, {}).values(), key=SharedEntry.rank, default=None)
 
+    def of_itself(self, device: bytes) -> SharedEntry | None:
+        """Return what a device said of itself, if it was heard."""
+        return self._words.get(device, {}).get(device)
+
+    def admissions(self, living: Collection[PublicKey]) -> list[SharedEntry]:
+        """Return who let in whom, to be told: one word on each that lives, of one that does if it can be."""
+        words = sorted(self, key=lambda word: (word.device in living, word.rank()))
+        found = {word.name: word for word in words if word.is_admission() and word.name in living}
+        return list(found.values())
+
+    def admitted(self, by: Collection[PublicKey], without: Collection[PublicKey]) -> frozenset[PublicKey]:
+        """Return these devices, whom they let in, and whom those did in turn; `without` some."""
+        found = frozenset(by).difference(without)
+        admissions = [word for word in self if word.is_admission() and word.name not in without]
+        while more := {word.name for word in admissions if word.device in found} - found:
+            found |= more
+        return found
+
 
 def in_order(entries: Iterable[SharedEntry]) -> list[SharedEntry]:
     """Return entries as they can be taken: a removal by one that was removed since before that one's.
 
-    What devices say of themselves is first of all. Raises `DecodeError`.
+    What devices say of themselves is first of all, then who let in whom: inviters before those that they let
+    in. Raises `DecodeError`.
     """
     introductions: list[SharedEntry] = []
+    admissions: list[SharedEntry] = []
     removals: list[SharedEntry] = []
     others: list[SharedEntry] = []
     for entry in entries:
-        is_of_device = entry.kind is EntryKind.DEVICE
-        (removals if entry.is_removal() else introductions if is_of_device else others).append(entry)
+        if entry.kind is not EntryKind.DEVICE:
+            others.append(entry)
+        elif entry.is_removal():
+            removals.append(entry)
+        else:
+            (admissions if entry.is_admission() else introductions).append(entry)
+    admissions = _in_turn(admissions, lambda word: word.device, lambda word: word.name)
+    removals = _in_turn(removals, lambda word: word.name, lambda word: word.device)
+    return [*introductions, *admissions, *removals, *others]
+
+
+def _in_turn(
+    words: list[SharedEntry], after: Callable[[SharedEntry], bytes], of: Callable[[SharedEntry], bytes]
+) -> list[SharedEntry]:
+    """Put each word behind all `of` the device that it is to come `after`."""
     ordered: list[SharedEntry] = []
-    for _ in range(MAX_WORDS):  # devices removed one by the other: more than a person does
-        writers = {entry.device for entry in removals}
-        ordered += [entry for entry in removals if entry.name not in writers]
-        removals = [entry for entry in removals if entry.name in writers]
-    return [*introductions, *ordered, *removals, *others]
+    for _ in range(MAX_WORDS):  # one by the other: more than a person does
+        before = {of(word) for word in words}
+        ordered += [word for word in words if after(word) not in before]
+        words = [word for word in words if after(word) in before]
+    return [*ordered, *words]

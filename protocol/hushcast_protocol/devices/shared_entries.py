@@ -131,24 +131,26 @@ class SharedEntry(Wire, frozen=True):
         """Tell whether it says that a device was removed; raise `DecodeError`."""
         return self.kind is EntryKind.DEVICE and bool(self.read().is_removed)
 
-    def rank(self) -> tuple[bool, int, bytes, bytes]:
+    def is_admission(self) -> bool:
+        """Tell whether it says that its device let in another one; raise `DecodeError`."""
+        return self.kind is EntryKind.DEVICE and self.device != self.name and not self.is_removal()
+
+    def rank(self) -> tuple[int, int, bytes, bytes]:
         """Return what decides between two entries for one place: the higher one holds.
 
-        The removal of a device is above all else. The stamp decides where a device that was restored from a
-        backup has used a counter twice.
+        The removal of a device is above all else, and who let it in says less of it than it does itself. The
+        stamp decides where a device that was restored from a backup has used a counter twice.
         """
-        return self.is_removal(), self.counter, self.device, self.stamp
+        weight = int(self.is_removal()) - int(self.is_admission())
+        return weight, self.counter, self.device, self.stamp
 
     def check(self) -> None:
         """Raise `AuthenticationError` unless its device signed it, `DecodeError` if its value is none."""
         value = self.read()
         if self.name != place_of(value, self.device, self.counter, self.name)[1]:
             raise DecodeError("an entry lies in another's place")
-        if isinstance(value, DeviceValue):
-            if len(self.name) != _KEY:
-                raise DecodeError("an entry is about no device")
-            if self.device != self.name and not value.is_removed:
-                raise DecodeError("a device tells by itself what is sealed to it")
+        if isinstance(value, DeviceValue) and len(self.name) != _KEY:
+            raise DecodeError("an entry is about no device")
         check(self.device, SignaturePurpose.DEVICE_ENTRY, self._signed(), self.signature)
 
 

@@ -57,17 +57,17 @@ class _Held(NamedTuple):
     """An entry, with what is asked of it again and again."""
 
     entry: SharedEntry
-    rank: tuple[bool, int, bytes, bytes]
+    rank: tuple[int, int, bytes, bytes]
     value: Any
     part: int
 
     @property
     def is_removal(self) -> bool:
         """Whether it says that a device was removed."""
-        return self.rank[0]
+        return self.rank[0] > 0
 
     @property
-    def age(self) -> tuple[int, tuple[bool, int, bytes, bytes]]:
+    def age(self) -> tuple[int, tuple[int, int, bytes, bytes]]:
         """What orders marks of what was read; the lowest goes first."""
         return self.value.day, self.rank
 
@@ -110,13 +110,15 @@ class SharedState:
         """Tell whether an entry may be taken, under the secret of now or under one of before.
 
         Of a device that was removed nothing is: what it had written by then who removed it has written anew.
-        Removals are of devices that this one has been told of, and all that is taken under a secret of
-        before, which removed ones know. Raises `DecodeError`.
+        Words on other devices are of those that this one has been told of, and so is all that is taken under
+        a secret of before, which removed ones know: words on devices, and nothing else.
         """
-        is_removal, writer = entry.is_removal(), self._held[EntryKind.DEVICE].get(entry.device)
+        writer = self._held[EntryKind.DEVICE].get(entry.device)
         if entry.device in without or (writer is not None and writer.is_removal):
             return False
-        return writer is not None if is_removal else is_present
+        if entry.kind is not EntryKind.DEVICE:
+            return is_present
+        return writer is not None or (is_present and entry.device == entry.name)
 
     def take_over(
         self, seed: Seed, gone: Collection[PublicKey], most: int
@@ -175,7 +177,7 @@ class SharedState:
         """Take one that lay on this device's own disk: as `merge`, but that it is not of days to come."""
         held = self._held[entry.kind].get(entry.name)
         is_lower = held is not None and held.rank >= entry.rank()
-        if held is not None and entry.is_removal() and self._has_fallen(held):
+        if held is not None and entry.rank()[0] == held.rank[0] and self._has_fallen(held):
             is_lower = False
         if is_lower and (entry.kind is not EntryKind.DEVICE or not self.words.wants(entry)):
             return False
@@ -269,8 +271,8 @@ class SharedState:
         return [held.entry for held in gone]
 
     def _has_fallen(self, held: _Held) -> bool:
-        """Tell whether it is a removal by one that does not stand: it holds here, and nobody is told."""
-        if not held.is_removal or held.entry.device == held.entry.name:
+        """Tell whether it is a word of one that does not stand: it holds here, and nobody is told."""
+        if held.entry.kind is not EntryKind.DEVICE or held.entry.device == held.entry.name:
             return False
         writer = self._held[EntryKind.DEVICE].get(held.entry.device)
         return writer is None or writer.is_removal

@@ -313,4 +313,4 @@ def test_an_entry_of_no_kind_counts_for_nothing() -> None:
     device = Device(STAYING[0])
     broken = SharedEntry(EntryKind.DEVICE, KEYS[1], 1, KEYS[1], b"\xc1", bytes(64))
     with pytest.raises(PeerError):
-        device.state.counts(broken, frozenset())
+        device.state.merge(broken, TODAY)

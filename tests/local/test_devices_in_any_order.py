@@ -1,0 +1,76 @@
+"""Honest devices come together in whatever order they hear of whom the others let in and removed."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from devices_in_any_order import CALENDAR, Unconnected, Unordered
+
+LIVES = 40
+MOST = 6  # devices
+
+
+async def begun(draw: random.Random) -> Unordered:
+    """Return three or four devices, let in by any of them."""
+    some = Unordered(draw)
+    await some.begin()
+    for _ in range(draw.choice((2, 3))):
+        await draw.choice(some.devices).invite()
+        await some.arrive()
+    await some.settle()
+    return some
+
+
+async def act(some: Unordered, by: Unconnected, writers: set[bytes]) -> set[bytes]:
+    """Have a device let in one, or remove one that has done neither; return who is removed."""
+    draw = some.draw
+    others = sorted(by.own.living().keys() - writers - {by.key})
+    if len(some.devices) < MOST and draw.random() < 0.35:
+        await by.invite()
+    elif others:
+        gone = draw.choice(others)
+        await by.circle.remove(gone)
+        return {gone}
+    return set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(3))
+async def test_who_stands_comes_together_in_whatever_order_it_hears(part: int) -> None:
+    """Three or four times one of up to six lets in another or removes one, and what is said comes whenever.
+
+    None is removed that has let in or removed one: who has not heard of that cannot know when it did.
+    """
+    for number in range(part * LIVES, (part + 1) * LIVES):
+        draw = random.Random(number)
+        some = await begun(draw)
+        removed: set[bytes] = set()
+        writers: set[bytes] = set()
+        for _ in range(draw.choice((3, 4))):
+            by = draw.choice([device for device in some.here if device.key not in removed])
+            removed |= await act(some, by, writers)
+            writers.add(by.key)
+            if draw.random() < 0.2:
+                await draw.choice(some.here).circle.speak(CALENDAR.epoch(some.now))
+            await some.arrive(draw.choice((0.0, 0.0, 0.3, 0.6, 1.0)))
+        await some.settle()
+        await some.settle()
+        staying = [device for device in some.devices if device.key not in removed]
+        assert [device.is_over for device in staying] == [False] * len(staying), number
+        assert len({device.own.keys for device in staying}) == 1, number
+        for device in staying:
+            assert device.own.removed() == removed, number
+            assert device.own.living().keys() == {one.key for one in staying}, number
+
+
+async def test_a_new_device_removes_the_old_one_that_let_it_in() -> None:
+    """As when one is bought: the third one has heard of neither, and of the new one by that one alone."""
+    some = await begun(random.Random(1))
+    old, other, *_ = some.devices
+    new = await old.invite()
+    await new.circle.remove(old.key)
+    await some.settle()
+    assert old.is_over
+    assert other.own.keys == new.own.keys
+    assert other.own.living().keys() == {device.key for device in some.here}
