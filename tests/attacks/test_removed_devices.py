@@ -224,6 +224,40 @@ async def test_a_secret_that_a_misled_device_draws_for_a_removed_one_lets_that_s
         assert some.circle(one).own.keys == some.circle(two).own.keys
 
 
+@pytest.mark.parametrize("restarts", [False, True], ids=["", "and the others have started again"])
+async def test_beats_of_one_that_has_come_are_answered_no_more(tmp_path: Path, restarts: bool) -> None:
+    """They are of the day of the removal, and one device is still away, so that the others listen there."""
+    async with person(tmp_path, 4) as some:
+        one, two, three, _ = some.devices
+        await trio.sleep(SOON)
+        thief, again = Thief(some), Thief(some).beat_of(some, three)
+        await some.stop(two)
+        removed_on = some.circle(one).today
+        await one.service.devices.remove("device 4")
+        await trio.sleep(2 * SOON)
+        if restarts:
+            for device in (one, three):
+                await some.stop(device)
+                await device.start(some.nursery)
+        heard: list[bytes] = []
+
+        async def hear(payload: bytes) -> None:
+            heard.append(open_beat(thief.former.secret, payload).device)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(thief.topics.listen, thief.former.secret.topic(), hear)
+            await trio.sleep(1)
+            heard.clear()
+            for _ in range(3):
+                await thief.topics.say(thief.former.secret.topic(), again)
+                await trio.sleep(EPOCH)
+            nursery.cancel_scope.cancel()
+        assert some.circle(one).today <= removed_on + 1, "they would be too old"
+        assert set(heard) <= {some.circle(three).own.key}, "but for what it said again"
+        assert len(heard) == 3
+        assert some.circle(one).own.former, "the others would have listened"
+
+
 @pytest.mark.parametrize(
     ("own", "day", "epochs"),
     [(True, 0, 0), (False, 1, 0), (False, 0, 48)],

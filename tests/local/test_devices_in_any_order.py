@@ -7,6 +7,8 @@ import random
 import pytest
 from devices_in_any_order import CALENDAR, Unconnected, Unordered
 
+from hushcast_protocol.devices.beats import _SIZES
+
 LIVES = 40
 MOST = 6  # devices
 
@@ -74,3 +76,36 @@ async def test_a_new_device_removes_the_old_one_that_let_it_in() -> None:
     assert old.is_over
     assert other.own.keys == new.own.keys
     assert other.own.living().keys() == {device.key for device in some.here}
+
+
+async def test_a_removal_falls_where_its_writer_is_removed_by_one_that_had_not_heard_of_it() -> None:
+    """Of a removed device that says it afterwards nothing tells it: so the list shows one is still in."""
+    some = await begun(random.Random(2))
+    one, other, third, *_ = some.devices
+    await one.circle.remove(third.key)
+    some.waiting.clear()
+    await other.circle.remove(one.key)
+    await some.settle()
+    assert one.key in other.own.removed()
+    assert third.key in other.own.living()
+    await other.circle.remove(third.key)
+    await some.settle()
+    assert third.is_over
+    assert other.own.removed() == {one.key, third.key}
+
+
+async def test_what_six_devices_say_of_each_other_fits_the_smallest_beat() -> None:
+    draw = random.Random(3)
+    some = Unordered(draw)
+    first = await some.begin()
+    for _ in range(6):
+        last = await first.invite()
+        await some.arrive()
+    await some.settle()
+    await first.circle.remove(last.key)
+    await some.settle()
+    some.waiting.clear()
+    for device in some.here:
+        await device.circle.beat()
+    assert len(some.here) == 6
+    assert {len(payload) for _, _, payload in some.waiting} == {min(_SIZES)}

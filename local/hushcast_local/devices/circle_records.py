@@ -57,6 +57,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     invited: tuple[tuple[bytes, bytes], ...] = ()
     untold: tuple[bytes, ...] = ()
     words: tuple[SharedEntry, ...] = ()
+    here: tuple[bytes, ...] = ()
 
 
 @dataclass(eq=False)
@@ -75,6 +76,8 @@ class OwnCircle:
     """Marks of what was read here, which wait for the next beat."""
     invited: dict[PublicKey, bytes] = field(default_factory=dict)
     """Devices that this one let in, by the mark of the secret that they were told last."""
+    here: set[PublicKey] = field(default_factory=set)
+    """Devices that were heard under the present secret: what they said under one of before is old."""
     removed_by: PublicKey | None = None
     """Who says that this device was removed: it holds no entry of that, and goes by the new secret."""
     untold: frozenset[bytes] = frozenset()
@@ -127,6 +130,7 @@ def circle_change(own: OwnCircle) -> Change:
         tuple(own.invited.items()),
         tuple(sorted(own.untold)),
         tuple(own.state.words),
+        tuple(sorted(own.here)),
     )
     return Change(_CIRCLE, _KEY, encode(stored))
 
@@ -167,6 +171,7 @@ async def load_circle(store: Store, today: int) -> OwnCircle | None:
                 [(CircleSecret(former), until) for former, until in kept.former],
                 invited=dict(kept.invited),
                 untold=frozenset(kept.untold),
+                here=set(kept.here),
             )
         )
 

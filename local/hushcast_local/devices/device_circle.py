@@ -69,8 +69,6 @@ class DeviceCircle:
         self._store = context.store
         self._spawn = context.spawn
         self._heard: dict[bytes, tuple[int, Beat]] = {}
-        self._are_here: set[bytes] = {own.key}
-        """Devices that were heard under the present secret."""
         self._to_answer: dict[CircleSecret, None] = {}
         self._told = b""
         """The stamp of the entry that the last beat told last."""
@@ -275,17 +273,22 @@ class DeviceCircle:
             await self._entries.merge(beat.entries, is_present=False)
         if is_present:
             self._heard[beat.device] = self._calendar.epoch(self._env.now()), beat
-            self._are_here.add(beat.device)
-        elif own.change not in beat.secrets and beat.day >= max(self._left_on(secret), self.today - _FRESH):
-            # Who knows it is not answered, or two would answer each other; who was removed has older beats.
-            self._to_answer[secret] = None
+            if beat.device not in own.here:
+                own.here.add(beat.device)
+                await self._store.write(circle_change(own))
+        elif own.change not in beat.secrets and self._is_away(beat, secret):
+            self._to_answer[secret] = None  # who knows it is not answered, or two would answer each other
         for signed in beat.secrets:
             await self._take(signed, is_present)
 
-    def _left_on(self, former: CircleSecret) -> int:
-        """Return the day on which a secret of before was the present one for the last time."""
+    def _is_away(self, beat: Beat, former: CircleSecret) -> bool:
+        """Tell whether a beat can be of one that has not come from a topic of before, and not be an old one.
+
+        Who was removed has beats of others until that day, to say again: the answers would show who is there.
+        """
         until = dict(self.own.former).get(former, 0.0)
-        return self._calendar.day(until - FORMER_KEPT * self._calendar.epoch_seconds)
+        left_on = self._calendar.day(until - FORMER_KEPT * self._calendar.epoch_seconds)
+        return beat.device not in self.own.here and beat.day >= max(left_on, self.today - _FRESH)
 
     async def _take(self, signed: Signed, is_present: bool) -> None:
         """Take a new secret, if it holds; `is_present` of one that was told under the secret of now.
@@ -324,7 +327,7 @@ class DeviceCircle:
         self._to_answer[own.keys.secret] = None  # who has not heard, a removed device as well, hears it there
         own.keys, own.change = keys, signed
         self._changed = self._calendar.epoch(self._env.now())
-        self._are_here = {own.key}
+        own.here = set()
         over = own.former[:-MAX_FORMER]
         own.former = own.former[-MAX_FORMER:]
         await self._store.write(circle_change(own))
@@ -335,7 +338,7 @@ class DeviceCircle:
     async def _let_go(self) -> None:
         """Leave topics of before once all have come from there, or have been away for too long."""
         own = self.own
-        are_all_here = self._are_here >= self.own.living().keys()
+        are_all_here = own.here | {own.key} >= own.living().keys()
         over = [one for one in own.former if are_all_here or one[1] < self._env.now()]
         if over:
             own.former = [one for one in own.former if one not in over]
