@@ -103,7 +103,7 @@ class OwnCircle:
 
     def standing(self, others: Collection[PublicKey]) -> frozenset[PublicKey]:
         """Return these, this device, and whom one of them let in, or one of those; nobody who was removed."""
-        return self.state.words.admitted({*others, *self.invited, self.key}, self.removed())
+        return self.state.words.sponsored({*others, *self.invited, self.key}, self.removed())
 
     @property
     def leaves_out(self) -> bool:

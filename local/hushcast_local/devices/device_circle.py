@@ -186,7 +186,7 @@ class DeviceCircle:
                 await trio.lowlevel.checkpoint()
         entries = by_turns(lacking, self._told)
         self._told = entries[-1].stamp if entries else b""
-        entries = fitting([*self._admissions(), *entries])
+        entries = fitting([*self._sponsorships(), *entries])
         change = () if own.change is None else (own.change,)
         await self._tell(own.keys.secret, Beat(own.key, today, own.state.summary(today), entries, change))
         for secret in reversed(list(self._to_answer)):  # who is near hears it where it listens last
@@ -211,15 +211,15 @@ class DeviceCircle:
         """Return what is said in a topic of before: the present secret, and who let in or removed whom."""
         own = self.own
         change = () if own.change is None else (own.change,)
-        admissions = self._admissions()
+        sponsorships = self._sponsorships()
         words = {word.stamp: word for word in (*own.state.words, *own.state) if word.is_removal()}
         removals = (word for word in words.values() if word.name in own.keys.without)
-        let_in = (own.state.words.of_itself(word.name) for word in admissions)
-        entries = fitting([*admissions, *filter(None, let_in), *removals])
+        let_in = (own.state.words.of_itself(word.name) for word in sponsorships)
+        entries = fitting([*sponsorships, *filter(None, let_in), *removals])
         return Beat(own.key, self.today, None, entries, change)
 
-    def _admissions(self) -> list[SharedEntry]:
-        return self.own.state.words.admissions(self.own.living())
+    def _sponsorships(self) -> list[SharedEntry]:
+        return self.own.state.words.sponsorships(self.own.living())
 
     async def _tell(self, secret: CircleSecret, beat: Beat) -> None:
         payload = seal_beat(secret, self.own.seed, beat, self._env.randomness)

@@ -127,8 +127,8 @@ def _welcome(own: OwnCircle) -> Welcome:
     keys: CircleKeys = own.keys
     entries: list[SharedEntry] = []
     room = MAX_WELCOME
-    admissions = own.state.words.admissions(own.living())
-    for entry in (*admissions, *sorted(own.state, key=lambda entry: entry.kind is EntryKind.READ)):
+    sponsorships = own.state.words.sponsorships(own.living())
+    for entry in (*sponsorships, *sorted(own.state, key=lambda entry: entry.kind is EntryKind.READ)):
         room -= len(entry.value) + 200
         if room < 0:
             break

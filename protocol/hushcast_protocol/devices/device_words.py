@@ -55,17 +55,17 @@ class DeviceWords:
         """Return what a device said of itself, if it was heard."""
         return self._words.get(device, {}).get(device)
 
-    def admissions(self, living: Collection[PublicKey]) -> list[SharedEntry]:
+    def sponsorships(self, living: Collection[PublicKey]) -> list[SharedEntry]:
         """Return who let in whom, to be told: one word on each that lives, of one that does if it can be."""
         words = sorted(self, key=lambda word: (word.device in living, word.rank()))
-        found = {word.name: word for word in words if word.is_admission() and word.name in living}
+        found = {word.name: word for word in words if word.is_sponsorship() and word.name in living}
         return list(found.values())
 
-    def admitted(self, by: Collection[PublicKey], without: Collection[PublicKey]) -> frozenset[PublicKey]:
+    def sponsored(self, by: Collection[PublicKey], without: Collection[PublicKey]) -> frozenset[PublicKey]:
         """Return these devices, whom they let in, and whom those did in turn; `without` some."""
         found = frozenset(by).difference(without)
-        admissions = [word for word in self if word.is_admission() and word.name not in without]
-        while more := {word.name for word in admissions if word.device in found} - found:
+        sponsorships = [word for word in self if word.is_sponsorship() and word.name not in without]
+        while more := {word.name for word in sponsorships if word.device in found} - found:
             found |= more
         return found
 
@@ -77,7 +77,7 @@ def in_order(entries: Iterable[SharedEntry]) -> list[SharedEntry]:
     in. Raises `DecodeError`.
     """
     introductions: list[SharedEntry] = []
-    admissions: list[SharedEntry] = []
+    sponsorships: list[SharedEntry] = []
     removals: list[SharedEntry] = []
     others: list[SharedEntry] = []
     for entry in entries:
@@ -86,10 +86,10 @@ def in_order(entries: Iterable[SharedEntry]) -> list[SharedEntry]:
         elif entry.is_removal():
             removals.append(entry)
         else:
-            (admissions if entry.is_admission() else introductions).append(entry)
-    admissions = _in_turn(admissions, lambda word: word.device, lambda word: word.name)
+            (sponsorships if entry.is_sponsorship() else introductions).append(entry)
+    sponsorships = _in_turn(sponsorships, lambda word: word.device, lambda word: word.name)
     removals = _in_turn(removals, lambda word: word.name, lambda word: word.device)
-    return [*introductions, *admissions, *removals, *others]
+    return [*introductions, *sponsorships, *removals, *others]
 
 
 def _in_turn(

@@ -131,7 +131,7 @@ class SharedEntry(Wire, frozen=True):
         """Tell whether it says that a device was removed; raise `DecodeError`."""
         return self.kind is EntryKind.DEVICE and bool(self.read().is_removed)
 
-    def is_admission(self) -> bool:
+    def is_sponsorship(self) -> bool:
         """Tell whether it says that its device let in another one; raise `DecodeError`."""
         return self.kind is EntryKind.DEVICE and self.device != self.name and not self.is_removal()
 
@@ -141,7 +141,7 @@ class SharedEntry(Wire, frozen=True):
         The removal of a device is above all else, and who let it in says less of it than it does itself. The
         stamp decides where a device that was restored from a backup has used a counter twice.
         """
-        weight = int(self.is_removal()) - int(self.is_admission())
+        weight = int(self.is_removal()) - int(self.is_sponsorship())
         return weight, self.counter, self.device, self.stamp
 
     def check(self) -> None:

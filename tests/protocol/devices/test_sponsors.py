@@ -23,7 +23,7 @@ def introduced(seed: Seed) -> SharedEntry:
     return write_entry(seed, 1, DeviceValue("device", seed.public()))
 
 
-def admission(by: Seed, of: Seed, agreement: bytes = b"") -> SharedEntry:
+def sponsorship(by: Seed, of: Seed, agreement: bytes = b"") -> SharedEntry:
     return write_entry(by, 2, DeviceValue("device", agreement or of.public()), of.public())
 
 
@@ -65,18 +65,18 @@ def outcome(
         for entry in said:
             hear(state, entry)
         sealed_to = KEYS - gone
-        staying = sealed_to | state.words.admitted(sealed_to, state.removed())
+        staying = sealed_to | state.words.sponsored(sealed_to, state.removed())
         while state.stay_with(staying, gone, 32)[0]:
             pass
-    return state.words.admitted(KEYS, state.removed()), state.removed()
+    return state.words.sponsored(KEYS, state.removed()), state.removed()
 
 
 @pytest.mark.slow
 def test_in_all_orders_the_same_devices_stand() -> None:
     """Of six devices two are let in, one by the other, and remove two; the third removal is of a thief."""
     said = [
-        admission(ONE, NEW),
-        admission(NEW, NEWER),
+        sponsorship(ONE, NEW),
+        sponsorship(NEW, NEWER),
         removal(NEW, OLD),
         removal(NEWER, SOLD),
         removal(ONE, THIEF),
@@ -93,11 +93,11 @@ def test_in_all_orders_a_removed_device_lets_in_and_removes_nobody() -> None:
     """Whether it says that afterwards, or that it had done so before: no order makes a difference."""
     said = [
         removal(ONE, THIEF),
-        admission(THIEF, MADE_UP),
+        sponsorship(THIEF, MADE_UP),
         removal(THIEF, OLD),
         removal(MADE_UP, SOLD),
-        admission(ONE, NEW),
-        admission(THIEF, NEW, b"a key of the thief's own" + bytes(8)),
+        sponsorship(ONE, NEW),
+        sponsorship(THIEF, NEW, b"a key of the thief's own" + bytes(8)),
     ]
     gone = frozenset({THIEF.public()})
     standing = (KEYS | {NEW.public()}) - gone
@@ -110,14 +110,14 @@ def test_in_all_orders_a_removed_device_lets_in_and_removes_nobody() -> None:
 
 def test_all_at_once_counts_inviters_first() -> None:
     state = met()
-    hear(state, removal(NEWER, SOLD), admission(NEW, NEWER), admission(ONE, NEW))
+    hear(state, removal(NEWER, SOLD), sponsorship(NEW, NEWER), sponsorship(ONE, NEW))
     assert state.removed() == {SOLD.public()}
 
 
 def test_nobody_says_for_another_what_is_sealed_to_it() -> None:
     """A device knows that of itself: who let it in says less of it, however late it says so."""
     for order in itertools.permutations(
-        [introduced(NEW), admission(ONE, NEW, bytes(32)), admission(ONE, OLD)]
+        [introduced(NEW), sponsorship(ONE, NEW, bytes(32)), sponsorship(ONE, OLD)]
     ):
         state = met()
         for entry in order:
@@ -128,9 +128,16 @@ def test_nobody_says_for_another_what_is_sealed_to_it() -> None:
 
 def test_who_let_in_whom_is_told_by_one_word_on_each_that_lives() -> None:
     state = met()
-    said = [admission(THIEF, NEW), admission(ONE, NEW), admission(NEW, NEWER), admission(ONE, MADE_UP)]
+    said = [
+        sponsorship(THIEF, NEW),
+        sponsorship(ONE, NEW),
+        sponsorship(NEW, NEWER),
+        sponsorship(ONE, MADE_UP),
+    ]
     for entry in (*said, removal(ONE, MADE_UP)):
         state.merge(entry, TODAY)
     living = state.living().keys() - {THIEF.public()}
-    assert set(state.words.admissions(living)) == {said[1], said[2]}
-    assert set(state.words.admissions(living - {ONE.public()})) >= {said[2]}, "also of who was removed since"
+    assert set(state.words.sponsorships(living)) == {said[1], said[2]}
+    assert set(state.words.sponsorships(living - {ONE.public()})) >= {said[2]}, (
+        "also of who was removed since"
+    )
