@@ -51,6 +51,11 @@ class DeviceWords:
         """Return the word that holds on a device, if there is one."""
         return max(self._words.get(device, {}).values(), key=SharedEntry.rank, default=None)
 
+    def removes(self, device: bytes) -> bool:
+        """Tell whether the word that holds on a device is that it was removed."""
+        word = self.on(device)
+        return word is not None and word.is_removal()
+
     def of_itself(self, device: bytes) -> SharedEntry | None:
         """Return what a device said of itself, if it was heard."""
         return self._words.get(device, {}).get(device)

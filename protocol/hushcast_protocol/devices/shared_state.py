@@ -149,14 +149,17 @@ class SharedState:
     ) -> tuple[list[SharedEntry], list[SharedEntry]]:
         """Forget some of what others than these wrote; return that, and which words hold again instead.
 
-        Whom a secret is `without` stays removed where nobody else says so. Call it until nothing is left.
+        Whom a secret is `without` stays removed where nobody else says so: whoever let it in gives no other
+        word on that. Call it until nothing is left.
         """
         self.words.keep_those_of(staying)
         theirs = (
             held
             for held in self._all()
             if held.entry.device not in staying
-            and not (held.is_removal and held.entry.name in without and not self.words.on(held.entry.name))
+            and not (
+                held.is_removal and held.entry.name in without and not self.words.removes(held.entry.name)
+            )
         )
         gone = self._forget(list(islice(theirs, most)))
         about = {entry.name for entry in gone if entry.kind is EntryKind.DEVICE}
