@@ -1,4 +1,4 @@
-"""Who let in a device that was removed since says so still: that undoes no removal, nor does its maker's end."""
+"""Who let in a device that was removed since says so still: that undoes no removal, whoever made it."""
 
 from __future__ import annotations
 
