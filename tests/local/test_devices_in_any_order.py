@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from devices_in_any_order import CALENDAR, Unconnected, Unordered
+from devices_in_any_order import CALENDAR, EPOCH, Unconnected, Unordered
 
 from hushcast_protocol.devices.beats import _SIZES
 
@@ -109,3 +109,28 @@ async def test_what_six_devices_say_of_each_other_fits_the_smallest_beat() -> No
         await device.circle.beat()
     assert len(some.here) == 6
     assert {len(payload) for _, _, payload in some.waiting} == {min(_SIZES)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_who_knew_of_a_removal_that_falls_warns_of_it(
+    seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One removes a stolen device, and is removed by another that was away: then its word falls."""
+    world = Unordered(random.Random(seed))
+    zero = await world.begin()
+    away, remover, stolen = [await zero.invite() for _ in range(3)]
+    await world.settle()
+    stolen.is_over = True  # it says nothing of its own
+    await remover.circle.remove(stolen.key)
+    for _ in range(8):
+        await remover.circle.speak(CALENDAR.epoch(world.now))
+        await zero.circle.speak(CALENDAR.epoch(world.now))
+        await world.arrive_but_at(away)
+        world.now += EPOCH
+    assert stolen.key in zero.own.removed()
+    await away.circle.remove(remover.key)
+    capsys.readouterr()
+    await world.settle()
+    told = capsys.readouterr()
+    assert stolen.key in zero.own.living()
+    assert "a device that was removed stands again" in told.out + told.err

@@ -262,8 +262,8 @@ class DeviceCircle:
         own = self.own
         if beat.device == own.key:
             return
-        is_present = secret == own.keys.secret
-        if beat.device in self.own.removed():
+        is_present, removed = secret == own.keys.secret, own.removed()
+        if beat.device in removed:
             raise AuthenticationError("a removed device speaks")
         if is_present:
             await self._entries.merge(beat.entries)  # a new device tells of itself
@@ -280,6 +280,8 @@ class DeviceCircle:
             self._to_answer[secret] = None  # who knows it is not answered, or two would answer each other
         for signed in beat.secrets:
             await self._take(signed, is_present)
+        if removed & own.living().keys():  # who removed it was removed by one that had not heard of that
+            log.warning("a device that was removed stands again")
 
     def _is_away(self, beat: Beat, former: CircleSecret) -> bool:
         """Tell whether a beat can be of one that has not come from a topic of before, and not be an old one.
