@@ -6,6 +6,7 @@ import pytest
 import trio
 from hanging_disk import Disk
 from hosted_network import LONG
+from slow_store import SlowStore
 from small_network import ONE, TWO, Node, SmallNetwork, small_network, until
 
 from hushcast_overlay.relay import acknowledgements
@@ -14,6 +15,7 @@ from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
 from hushcast_protocol.overlay.frames import Ack, Forward, OverlayFrame, Ping
+from hushcast_runtime.storage.store import MemoryStore, Store
 from hushcast_runtime.transports.channel import Channel
 
 
@@ -28,6 +30,14 @@ async def beside(net: SmallNetwork) -> tuple[Node, Channel[OverlayFrame]]:
     assert previous.identity is not None
     await previous.stop()
     return relay, await net.knock(relay, previous.identity.seed)
+
+
+async def slower(before: Store) -> Store:
+    """A store like one before whose commits take their time, where there is something to write."""
+    assert isinstance(before, MemoryStore)
+    store = SlowStore(a_change=0.0002, a_commit=0.004)
+    store.version, store._records = before.version, before._records
+    return store
 
 
 async def acknowledged_after(channel: Channel[OverlayFrame], *frames: Wire) -> float:
@@ -47,6 +57,9 @@ async def test_the_moment_tells_nothing_of_others_nor_what_became_of_a_message()
         await until(lambda: not planned.unconfirmed)
         below, top = next((key, above) for key, above in planned.installation.tree.parents.items() if above)
         relay, previous = net.relay(top), net.relay(below)
+        await relay.stop()
+        relay.store = await slower(relay.store)
+        await relay.start()
         others = [other for other in net.relays if other not in (relay, previous)]
         assert previous.identity is not None
         await previous.stop()

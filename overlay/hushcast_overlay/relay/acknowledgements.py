@@ -1,7 +1,7 @@
 """Acknowledgements of what links brought: each once it is on disk, or was acknowledged by all its next hops.
 
 What the next hops take over within a moment need not be written. So a link waits that moment, which begins
-with what it brought itself: what others bring does not show in it.
+with what it brought itself, and a commit is over by then: what others bring does not show.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from hushcast_overlay.relay.session import Session
 from hushcast_runtime.context import Context
 from hushcast_runtime.storage.spool import Spool
 
-ACKNOWLEDGE_AFTER = 0.2  # seconds; of a next hop over Tor an acknowledgement takes longer
+WRITE_AFTER = 0.2  # seconds; of a next hop over Tor an acknowledgement takes longer
+ACKNOWLEDGE_AFTER = 0.25  # seconds; how long a commit took, of what all links brought, shows only above it
 MAX_UNWRITTEN = 2 * 1024 * 1024  # bytes that a link brings before it waits for the disk; half a window
 
 
@@ -35,21 +36,23 @@ class Acknowledgements:
             link.give_up()
             return
         if link.unwritten is None:
-            self._timetable.after(ACKNOWLEDGE_AFTER, self._look, link)
+            self._timetable.after(WRITE_AFTER, self._look, link)
         link.unwritten = (link.unwritten or 0) + size
         if link.unwritten >= MAX_UNWRITTEN:
             link.unwritten = 0
-            await self._acknowledge(link)
+            await self._acknowledge(link, trio.current_time())
         else:
             await trio.lowlevel.checkpoint()
 
     def _look(self, link: Session) -> None:
         link.unwritten = None
         if not link.is_over:
-            self._spawn(self._acknowledge, link)
+            moment = trio.current_time() + ACKNOWLEDGE_AFTER - WRITE_AFTER
+            self._spawn(self._acknowledge, link, moment)
 
-    async def _acknowledge(self, link: Session) -> None:
+    async def _acknowledge(self, link: Session, moment: float) -> None:
         taken = link.taken
         await self._spool.durable()
+        await trio.sleep_until(moment)
         link.owe(taken)
         link.flush()
