@@ -28,13 +28,14 @@ class Timetable:
     `run` none is made.
     """
 
-    __slots__ = ("_asked", "_calls", "_env", "_sleep")
+    __slots__ = ("_asked", "_calls", "_env", "_last", "_sleep")
 
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._calls: list[_Call] = []  # a heap, by trio's clock
         self._asked = itertools.count()  # what was asked for first is called first
         self._sleep = trio.CancelScope()  # until the earliest of them
+        self._last: tuple[Callable[[], None], ...] = ()
 
     def after(self, seconds: float, function: Callable[..., None], *args: Any) -> None:
         """Call `function` so many seconds from now, by a clock that may stand while the machine sleeps."""
@@ -48,6 +49,10 @@ class Timetable:
         pause = max(0.0, min(moment - self._env.now(), self._env.look_every))
         self.after(pause, self._look, moment, function, args)
 
+    def at_end(self, function: Callable[[], None]) -> None:
+        """Call `function` when `run` is cancelled, as the daemon ends: it starts no more tasks."""
+        self._last += (function,)
+
     def _look(self, moment: float, function: Callable[..., None], args: tuple[Any, ...]) -> None:
         if self._env.now() < moment:
             self.at(moment, function, *args)
@@ -56,6 +61,13 @@ class Timetable:
 
     async def run(self) -> None:
         """Make the calls, each at its moment, until cancelled."""
+        try:
+            await self._make_calls()
+        finally:
+            for function in self._last:
+                function()
+
+    async def _make_calls(self) -> None:
         while True:
             with self._sleep:
                 await trio.sleep_forever()

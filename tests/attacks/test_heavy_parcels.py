@@ -142,6 +142,7 @@ async def test_what_the_other_end_does_not_read_is_let_go_of() -> None:
                 for _ in range(10):
                     waiting.start_soon(session.request, bytes(HEAVY))
                 await trio.testing.wait_all_tasks_blocked()
-                assert len(session._posted) == 9
-        assert not session._posted
+                assert session._queue is not None
+                assert len(session._queue.posted) == 9
+        assert not session._queue
         nursery.cancel_scope.cancel()

@@ -31,9 +31,9 @@ async def test_links_that_gave_way_hold_no_place(monkeypatch: pytest.MonkeyPatch
     guards: list[ConnectionGuard[object]] = []
     admit = ConnectionGuard.admit
 
-    async def noted(guard: ConnectionGuard[object], stream: trio.abc.Stream) -> None:
+    async def noted(guard: ConnectionGuard[object], stream: trio.abc.Stream) -> bool:
         guards.append(guard)
-        await admit(guard, stream)
+        return await admit(guard, stream)
 
     monkeypatch.setattr(ConnectionGuard, "admit", noted)
     async with small_network(relays=2, clients=0, epoch=36_000) as net:

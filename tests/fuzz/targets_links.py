@@ -166,7 +166,11 @@ def _insider(data: bytes) -> None:
     assert victim.established
     while script and not victim.failed:
         if not script.number() % 16:
-            (liar._seal if script.number() & 1 else liar._to_send.append)(script.take(script.number() % 64))
+            is_sealed, junk = script.number() & 1, script.take(script.number() % 64)
+            if is_sealed:
+                liar._seal(junk)
+            else:
+                liar._to_send += (junk,)
         else:
             liar.send(script.choose(_FRAMES)[: script.number(2)])
         for piece in script.pieces(liar.data_to_send()):

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import trio
 
 from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.crypto.secrets import Seed
+from hushcast_runtime.transports.at_once import (
+    ReadyStream,
+    call_when_readable,
+    close_at_once,
+    read_at_once,
+    write_at_once,
+)
 from hushcast_runtime.transports.base import Listener, StreamHandler, Transport
 from hushcast_runtime.transports.streams import say_ahead
 
@@ -21,6 +29,10 @@ class Gate:
         self.bytes = 0
         """What its daemon has sent and read so far."""
 
+    @property
+    def is_open(self) -> bool:
+        return self._open.is_set()
+
     def shut(self) -> None:
         self._open = trio.Event()
 
@@ -32,7 +44,7 @@ class Gate:
             await self._open.wait()
 
 
-class GatedStream(trio.abc.Stream):
+class GatedStream(ReadyStream):
     """A stream that is read only while its daemon's gate is open."""
 
     def __init__(self, inner: trio.abc.Stream, gate: Gate) -> None:
@@ -51,6 +63,22 @@ class GatedStream(trio.abc.Stream):
         received = await self._inner.receive_some(max_bytes)
         self._gate.bytes += len(received)
         return received
+
+    def write_at_once(self, data: bytes) -> int:
+        taken = write_at_once(self._inner, data)
+        self._gate.bytes += taken
+        return taken
+
+    def read_at_once(self, most: int) -> bytes | None:
+        read = read_at_once(self._inner, most) if self._gate.is_open else None
+        self._gate.bytes += len(read or b"")
+        return read
+
+    def call_when_readable(self, call: Callable[[], None]) -> bool:
+        return self._gate.is_open and call_when_readable(self._inner, call)
+
+    def close(self) -> None:
+        close_at_once(self._inner)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -172,3 +172,12 @@ async def test_what_was_called_last_is_not_held(autojump_clock: trio.testing.Moc
         assert gone() is not None
         await trio.sleep(20)
         assert gone() is None
+
+
+async def test_what_is_for_the_end_is_called_when_it_comes(autojump_clock: trio.testing.MockClock) -> None:
+    async with daemon() as made:
+        made.timetable.at_end(lambda: made.note("first"))
+        made.timetable.at_end(lambda: made.note("second"))
+        await trio.sleep(5)
+        assert made.called == []
+    assert [what for what, _ in made.called] == ["first", "second"]

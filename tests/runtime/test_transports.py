@@ -285,3 +285,26 @@ async def test_several_listeners_are_published_and_reached_at_once(opened: Opene
             for number in range(5):
                 nursery.start_soon(one, number)
     assert sorted(reached) == [bytes([number]) for number in range(5)]
+
+
+async def test_a_stream_that_its_handler_keeps_stays_open(opened: Opened) -> None:
+    kept: list[trio.abc.Stream] = []
+    came = trio.Event()
+
+    async def keep(stream: trio.abc.Stream) -> bool:
+        kept.append(stream)
+        came.set()
+        return True
+
+    async with opened as transport:
+        listener = await transport.listen(seed())
+        async with serving(listener, keep):
+            stream = await transport.connect(listener.address, "kept", b"said ahead")
+            await came.wait()
+            await trio.sleep(0.1)
+            assert await read_exactly(kept[0], 10) == b"said ahead"
+            await kept[0].send_all(b"an answer")
+            assert await read_exactly(stream, 9) == b"an answer"
+            await kept[0].aclose()
+            assert await read_to_end(stream) == b""
+            await stream.aclose()

@@ -55,8 +55,8 @@ class IncomingConnections:
         """Take a stream through the handshake; raises a `PeerError` or `TransportError`."""
         return await self._connector.accept(stream, self._seed, decode_from_relay)
 
-    def serve(self, channel: Channel[FromRelay]) -> Awaitable[None]:
-        """Answer one connection; raises a `PeerError` or `TransportError`."""
+    def serve(self, channel: Channel[FromRelay]) -> Awaitable[bool | None]:
+        """Answer one connection; raises a `PeerError` or `TransportError`. A peer's is kept."""
         # No coroutine: there would be its frame for as long as there is the link.
         if channel.peer is None:
             return self._strangers.serve(channel.speaking(decode_from_stranger, self._connector.turns.take))

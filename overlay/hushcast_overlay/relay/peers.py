@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import trio
@@ -13,6 +13,7 @@ from hushcast_overlay.relay.acknowledgements import Acknowledgements
 from hushcast_overlay.relay.detours import Detours
 from hushcast_overlay.relay.dials import Dials
 from hushcast_overlay.relay.link_deadlines import LinkDeadlines
+from hushcast_overlay.relay.link_reader import LinkReader
 from hushcast_overlay.relay.own_relay import OwnRelay
 from hushcast_overlay.relay.session import Session
 from hushcast_protocol.base import observations
@@ -37,7 +38,7 @@ from hushcast_protocol.overlay.frame_directions import (
     decode_from_relay,
     decode_to_child,
 )
-from hushcast_protocol.overlay.frames import Ack, Forward, ParcelAnswer, ParcelFrame, Ping
+from hushcast_protocol.overlay.frames import Forward, ParcelAnswer, Ping
 from hushcast_protocol.overlay.hops import is_host, is_keeper, key_of, relay_hop, waits
 from hushcast_protocol.overlay.keeper_frames import HandIn
 from hushcast_runtime.context import Context
@@ -48,8 +49,6 @@ from hushcast_runtime.transports.channel import Channel
 
 PeerChannel = Channel[FromRelay] | Channel[ToChild]
 """A link to a next hop, or from a previous one."""
-
-_CARRIERS = Forward, HandIn  # a tuple: a union is made anew for each frame that is looked at
 
 
 class Peer(NextHop[Session, SpooledMessage]):
@@ -101,7 +100,11 @@ class Peers:
         """The next hops that messages go around."""
         self._dials = Dials()
         self._deadlines = LinkDeadlines(context.timetable, self._now)
-        self._acknowledgements = Acknowledgements(spool, context)
+        hears = self._do, self._heard, self._over
+        self._reader = LinkReader(
+            relay, *hears, Acknowledgements(spool, context), detours is not None, context
+        )
+        context.timetable.at_end(self._close)
 
     def open_links(self) -> int:
         """Return the number of open links."""
@@ -169,12 +172,13 @@ class Peers:
         finally:
             self._do(peer, peer.unwant())
 
-    def serve(self, channel: Channel[FromRelay]) -> Awaitable[None]:
-        """Take part in a link that a peer opened, until it ends."""
+    async def serve(self, channel: Channel[FromRelay]) -> bool:
+        """Take part in a link that a peer opened, which is kept until it ends."""
         assert channel.peer is not None
-        return self._take_part(self._peer(relay_hop(channel.peer)), channel, is_dialled=False)
+        self._take_part(self._peer(relay_hop(channel.peer)), channel, is_dialled=False)
+        return True
 
-    async def _take_part(self, peer: Peer, channel: PeerChannel, is_dialled: bool) -> None:
+    def _take_part(self, peer: Peer, channel: PeerChannel, is_dialled: bool) -> None:
         carrier = HandIn if is_keeper(peer.hop) else Forward
         link = Session(channel, self._spawn, self._now(), carrier)
         self._dials.answered(peer.hop)
@@ -183,72 +187,25 @@ class Peers:
             peer.linked.set()
             peer.linked = None
         self._deadlines.add(link)
-        try:
-            self._do(peer, actions)
-            # No name is given to what came: it would be kept until more comes.
-            while await self._take(peer, link, await channel.receive()):
-                link.touch(self._now())
-                self._deadlines.moved(link)
-        except PeerError as error:
-            self._counters.add("refused_form")
-            log.debug("a link was closed", reason=str(error))
-        except TransportError as error:
-            self._counters.add("links_failed", int(not link.is_over))  # or it was given up
-            log.debug("a link broke", reason=str(error))
-        finally:
-            link.end()
-            self._deadlines.remove(link)
-            self._do(peer, peer.link_ended(link, self._away_after(peer.hop), self._now()))
-            await channel.aclose()
+        self._do(peer, actions)
+        self._reader.begin(peer, link)
 
-    async def _take(self, peer: Peer, link: Session, batch: Sequence[FromRelay]) -> bool:
-        """Take what came; return whether anything did, and more is to be read."""
-        if link.is_over:
-            return False
-        carried = [frame for frame in batch if isinstance(frame, _CARRIERS)]
-        for frame in batch if len(carried) < len(batch) else ():
-            if isinstance(frame, Ack):
-                if frame.unrouted and is_host(peer.hop):  # it has no such box: it lost its disk
-                    self._counters.add("messages_without_box", len(frame.unrouted))
-                if frame.unrouted and is_keeper(peer.hop):  # it draws others, or its clock is another one
-                    self._counters.add("hand_ins_refused", len(frame.unrouted))
-                self._do(peer, peer.acknowledged(link, frame.number, frame.unrouted, self._now()))
-            elif isinstance(frame, Ping):
-                link.owe()
-                link.flush()
-            elif isinstance(frame, ParcelFrame):
-                self._spawn(self._answer, peer, link, frame, link.begin_parcel())
-            elif isinstance(frame, ParcelAnswer):
-                link.answered(frame)
-            elif isinstance(frame, BetweenCover):
-                self._relay.take_cover(frame, key_of(peer.hop))
-        if carried:
-            size = sum([len(frame.message.body) for frame in carried])
-            with link.taking():
-                unrouted = await self._take_over(carried, key_of(peer.hop))
-                await self._acknowledgements.take_over(link, len(carried), size, unrouted)
-        return bool(batch) and not link.is_over
+    def _heard(self, link: Session) -> None:
+        link.touch(self._now())
+        self._deadlines.moved(link)
 
-    async def _take_over(self, carried: Sequence[Forward | HandIn], previous: bytes) -> list[int]:
-        """Take over what a link carried; return the places of what leads nowhere here, or is not kept."""
-        nowhere: list[int] = []
-        for carrier, take in (Forward, self._relay.take_forwards), (HandIn, self._relay.take_hand_ins):
-            places = [place for place, frame in enumerate(carried) if type(frame) is carrier]
-            if places:
-                unrouted = await take([carried[place].message for place in places], previous)
-                if carrier is HandIn or self._detours is not None:
-                    nowhere += [places[one] for one in unrouted]
-        return sorted(nowhere)
+    def _over(self, link: Session) -> None:
+        peer = link.peer
+        self._deadlines.remove(link)
+        self._do(peer, peer.link_ended(link, self._away_after(peer.hop), self._now()))
 
-    async def _answer(self, peer: Peer, link: Session, frame: ParcelFrame, scope: trio.CancelScope) -> None:
-        number, taking = frame.number, self._relay.take_parcel(frame.sealed, key_of(peer.hop))
-        del frame
-        try:
-            with scope:
-                answer = await taking
-                link.post(ParcelAnswer(number, answer.refused, answer.confirmations))
-        finally:
-            link.end_parcel(scope)
+    def _close(self) -> None:
+        """Close all links, of which nobody hears any more: the daemon ends."""
+        for peer in self._peers.values():
+            links, peer.links = peer.links, []
+            for link in links:
+                link.end()
+                link.channel.close()
 
     def _peer(self, hop: Hop) -> Peer:
         if (peer := self._peers.get(hop)) is None:
@@ -351,7 +308,7 @@ class Peers:
             except (TransportError, PeerError) as error:
                 failure = error
         if channel is not None:
-            await self._take_part(self._peer(peer.hop), channel, is_dialled=not scope.cancel_called)
+            self._take_part(self._peer(peer.hop), channel, is_dialled=not scope.cancel_called)
         elif scope.cancel_called:
             return
         elif failure is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -19,9 +19,16 @@ from hushcast_runtime.transports.base import TransportError
 from hushcast_runtime.transports.channel import FRAMES_AT_ONCE, Channel
 from hushcast_runtime.transports.next_turn import in_next_turn
 
+if TYPE_CHECKING:
+    from hushcast_overlay.relay.peers import Peer
+
 MAX_REQUESTS = 1024  # parcels whose answers are awaited on one link
 MAX_CONFIRMATIONS_WAITING = 32_768  # in answers to be written on one link, ten of the longest; 2.5 MB
 _AT_ONCE = 256 * 1024  # bytes handed to the channel at once, and a frame more: held until they are out
+
+
+def _nobody(_: Session) -> None:
+    """Nobody reads it yet."""
 
 
 class _Awaited:
@@ -34,24 +41,85 @@ class _Awaited:
         self.answer: ParcelAnswer | None = None
 
 
+class LinkQueue:
+    """What waits to be written to one link, while anything does."""
+
+    __slots__ = ("_ahead", "_carrier", "_confirmations", "_forwards", "posted")
+
+    def __init__(self, carrier: type[Forward | HandIn]) -> None:
+        """`carrier` is the frame in which messages go over this link."""
+        self._carrier = carrier
+        self._forwards: list[SpooledMessage] = []  # bounded by the window
+        self.posted: list[Wire] = []
+        """Other frames, which go before messages, in turn."""
+        self._confirmations = 0  # in the answers among these
+        self._ahead = 0  # bytes of parcels, which anybody hands in, over those of messages beside them
+
+    def __bool__(self) -> bool:
+        return bool(self.posted or self._forwards)
+
+    def forward(self, items: Iterable[SpooledMessage]) -> None:
+        """Add messages that were put into the window."""
+        self._forwards += items
+
+    def post(self, frame: Wire) -> bool:
+        """Add a frame; return false where more of them wait than of a peer that reads."""
+        if isinstance(frame, ParcelAnswer):
+            self._confirmations += len(frame.confirmations)
+        if len(self.posted) >= MAX_REQUESTS or self._confirmations > MAX_CONFIRMATIONS_WAITING:
+            return False
+        self.posted.append(frame)
+        return True
+
+    def next(self) -> list[Wire]:
+        """Take what is written next: parcels and messages get as many bytes, where both wait."""
+        frames: list[Wire] = []
+        size = 0
+        if not self.posted:  # as most often: messages alone
+            for item in self._forwards[:FRAMES_AT_ONCE]:
+                if size >= _AT_ONCE:
+                    break
+                frames.append(self._carrier(item.message))
+                size += item.size
+            del self._forwards[: len(frames)]
+            self._ahead = 0
+            return frames
+        while self and size < _AT_ONCE and len(frames) < FRAMES_AT_ONCE:
+            if not (self.posted and self._forwards):
+                self._ahead = 0
+            if self.posted and self._ahead <= 0:
+                frame = self.posted.pop(0)
+                taken = len(frame.sealed) if isinstance(frame, ParcelFrame) else 0
+                self._ahead += taken
+                if isinstance(frame, ParcelAnswer):
+                    self._confirmations -= len(frame.confirmations)
+            else:
+                item = self._forwards.pop(0)
+                frame = self._carrier(item.message)
+                taken = item.size
+                self._ahead -= taken
+            size += taken
+            frames.append(frame)
+        return frames
+
+
 class Session(LinkState[SpooledMessage]):
     """The state of a link, and the channel under it; what is being written is bounded by the window."""
 
     __slots__ = (
-        "_ahead",
         "_answers",
         "_carrier",
-        "_confirmations",
         "_flushing",
-        "_forwards",
         "_parcels",
-        "_posted",
+        "_queue",
         "_requests",
         "_said",
         "_spawn",
         "_taking",
+        "attend",
         "channel",
         "is_over",
+        "peer",
         "unwritten",
     )
 
@@ -70,34 +138,31 @@ class Session(LinkState[SpooledMessage]):
         """Whether nothing more is to be read."""
         self.unwritten: int | None = None
         """Bytes that came, since an acknowledgement was last set about; none where none is."""
+        self.peer: Peer
+        """Whose machine it belongs to."""
+        self.attend: Callable[[Session], None] = _nobody
+        """Has whoever reads the channel attend to it."""
         # Entered, one takes 0.8 kB: a link that waits for more has none, and hears by its stream.
         self._taking: trio.CancelScope | None = None
         self._parcels: set[trio.CancelScope] | None = None  # of the peer's that are being carried out
         self._spawn = spawn
-        # Lists, which are short: an empty deque would take 600 bytes of each idle link.
-        self._forwards: list[SpooledMessage] = []  # to be written; bounded by the window
-        self._posted: list[Wire] = []  # other frames to be written, which go before them, in turn
-        self._confirmations = 0  # in the answers among these
-        self._ahead = 0  # bytes of parcels, which anybody hands in, over those of messages beside them
+        self._queue: LinkQueue | None = None  # while anything waits to be written
         self._flushing = False
-        self._answers: dict[int, _Awaited] = {}
+        self._answers: dict[int, _Awaited] | None = None  # those that are awaited, by the numbers of parcels
         self._said: deque[tuple[Wire, trio.Event]] | None = None  # frames whose writing somebody waits for
         self._requests = 0
 
     def forward(self, items: Iterable[SpooledMessage]) -> None:
         """Write messages that were put into the window."""
-        self._forwards += items
+        self._waiting().forward(items)
         self.flush()
 
     def post(self, frame: Wire) -> None:
         """Write a frame that answers one of the peer's; end the session of a peer that does not read them."""
-        if isinstance(frame, ParcelAnswer):
-            self._confirmations += len(frame.confirmations)
-        if len(self._posted) >= MAX_REQUESTS or self._confirmations > MAX_CONFIRMATIONS_WAITING:
+        if self._waiting().post(frame):
+            self.flush()
+        else:
             self.give_up()
-            return
-        self._posted.append(frame)
-        self.flush()
 
     async def say(self, frame: Wire) -> None:
         """Write a frame that has no answer, and wait until it is out; raise `TransportError` as `request`."""
@@ -111,11 +176,12 @@ class Session(LinkState[SpooledMessage]):
 
     async def request(self, sealed: bytes) -> ParcelAnswer:
         """Hand the peer a parcel and wait for its answer; raise `TransportError` if the link ends first."""
-        if len(self._answers) >= MAX_REQUESTS:
+        self._answers = answers = self._answers or {}
+        if len(answers) >= MAX_REQUESTS:
             raise TransportError("too many parcels wait for answers on one link")
         self._requests += 1
         number = self._requests
-        awaited = self._answers[number] = _Awaited()
+        awaited = answers[number] = _Awaited()
         frame = ParcelFrame(number, sealed, None)
         try:
             self.post(frame)
@@ -124,12 +190,12 @@ class Session(LinkState[SpooledMessage]):
                 raise TransportError("the link ended before the parcel was answered")
             return awaited.answer
         finally:
-            self._answers.pop(number, None)
-            if awaited.answer is None:
+            answers.pop(number, None)
+            if awaited.answer is None and self._queue is not None:
                 with suppress(ValueError):
-                    self._posted.remove(frame)  # the other end does not read, and nobody waits any more
-            if not self._answers:
-                self._answers.clear()  # an emptied dict keeps its room
+                    self._queue.posted.remove(frame)  # the other end does not read, and nobody waits any more
+            if not answers:
+                self._answers = None  # an emptied dict keeps its room
 
     def begin_parcel(self) -> trio.CancelScope:
         """Return the scope in which to carry out a parcel of the peer's; it ends with the link.
@@ -151,7 +217,7 @@ class Session(LinkState[SpooledMessage]):
 
     def answered(self, answer: ParcelAnswer) -> None:
         """Take the peer's answer to a parcel."""
-        if (awaited := self._answers.get(answer.number)) is not None:
+        if (awaited := (self._answers or {}).get(answer.number)) is not None:
             awaited.answer = answer
             awaited.over.set()
 
@@ -161,6 +227,10 @@ class Session(LinkState[SpooledMessage]):
         if self.is_over:
             self._taking.cancel()
         return self._taking
+
+    def stir(self) -> None:
+        """Have whoever reads the channel look at it: more has come, or it was closed."""
+        self.attend(self)
 
     def give_up(self) -> None:
         """Have whoever reads the channel end the session, whether it waits for more or takes what came."""
@@ -173,49 +243,23 @@ class Session(LinkState[SpooledMessage]):
     def end(self) -> None:
         """Wake all who wait for answers that will not come."""
         self.is_over = True
-        for awaited in self._answers.values():
+        for awaited in (self._answers or {}).values():
             awaited.over.set()
         for parcel in self._parcels or ():
             parcel.cancel()
         for _, out in self._said or ():
             out.set()
 
+    def _waiting(self) -> LinkQueue:
+        if self._queue is None:
+            self._queue = LinkQueue(self._carrier)
+        return self._queue
+
     def flush(self) -> None:
         """Have written what waits, and the acknowledgement that is owed."""
         if not self._flushing:
             self._flushing = True
             in_next_turn(self._write)  # with what else this turn brings
-
-    def _next(self) -> list[Wire]:
-        """Take what is written next: parcels and messages get as many bytes, where both wait."""
-        frames: list[Wire] = []
-        size = 0
-        if not self._posted:  # as most often: messages alone
-            for item in self._forwards[:FRAMES_AT_ONCE]:
-                if size >= _AT_ONCE:
-                    break
-                frames.append(self._carrier(item.message))
-                size += item.size
-            del self._forwards[: len(frames)]
-            self._ahead = 0
-            return frames
-        while (self._posted or self._forwards) and size < _AT_ONCE and len(frames) < FRAMES_AT_ONCE:
-            if not (self._posted and self._forwards):
-                self._ahead = 0
-            if self._posted and self._ahead <= 0:
-                frame = self._posted.pop(0)
-                taken = len(frame.sealed) if isinstance(frame, ParcelFrame) else 0
-                self._ahead += taken
-                if isinstance(frame, ParcelAnswer):
-                    self._confirmations -= len(frame.confirmations)
-            else:
-                item = self._forwards.pop(0)
-                frame = self._carrier(item.message)
-                taken = item.size
-                self._ahead -= taken
-            size += taken
-            frames.append(frame)
-        return frames
 
     def _note_said(self, frames: list[Wire]) -> None:
         """Wake those who wait until one of these frames is out: they are written in their order."""
@@ -249,10 +293,12 @@ class Session(LinkState[SpooledMessage]):
 
     @property
     def _waits(self) -> bool:
-        return bool(self._posted or self._forwards or self.is_due)
+        return bool(self._queue or self.is_due)
 
     def _take(self) -> list[Wire]:
-        frames = self._next()
+        frames = self._queue.next() if self._queue else []
+        if not self._queue:
+            self._queue = None  # emptied lists keep their room
         if (due := self.due()) is not None:
             frames.append(Ack(*due))
         return frames

@@ -16,7 +16,7 @@ from hushcast_protocol.shards.neighbours import check_same_slice
 from hushcast_protocol.shards.slices import Leaf
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class KeptShard:
     """One shard of one cut, as it is held."""
 

@@ -87,7 +87,7 @@ class RosterBody(Wire, frozen=True, tag="roster/1"):
     entries: Annotated[tuple[RosterEntry, ...], msgspec.Meta(max_length=MAX_RELAYS)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Relay:
     """A relay as the roster lists it."""
 

@@ -14,7 +14,7 @@ LEAST_LOSS = 3  # relays; a roster that lacks fewer is acted on, however small t
 MAX_HELD = 6  # rosters in a row that are held; the next one is believed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RosterStanding:
     """The newest roster of the chain and, while that is held, the earlier one to act on instead."""
 

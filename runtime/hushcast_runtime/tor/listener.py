@@ -66,13 +66,14 @@ class TorListener:
     async def serve(self, handler: StreamHandler) -> None:
         """Run `handler` for every incoming stream until cancelled, see `Listener.serve`."""
 
-        async def admitted(stream: trio.abc.Stream) -> None:
+        async def admitted(stream: trio.abc.Stream) -> bool | None:
             assert isinstance(stream, trio.SocketStream)
             if await self._admits(stream):
-                await handler(stream)
-            elif not self._refused:  # once: otherwise any local user could fill the log
+                return await handler(stream)
+            if not self._refused:  # once: otherwise any local user could fill the log
                 self._refused = True
                 log.warning("a stream for an onion service did not come from tor: refused")
+            return False
 
         await serve_streams(self._listener, admitted)
 

@@ -15,7 +15,8 @@ from hushcast_protocol.base.addresses import Address
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.errors import HushcastError
 
-StreamHandler = Callable[[trio.abc.Stream], Awaitable[None]]
+StreamHandler = Callable[[trio.abc.Stream], Awaitable[bool | None]]
+"""Takes a stream; returns true if it keeps it, and closes it itself."""
 
 
 class TransportError(HushcastError):
@@ -39,7 +40,8 @@ class Listener(Protocol):
     async def serve(self, handler: StreamHandler) -> None:
         """Run `handler` for every incoming stream, each in a task of its own, until cancelled.
 
-        A handler that raises `Exception` costs its own stream only. The stream is closed after it.
+        A handler that raises `Exception` costs its own stream only. The stream is closed after it, unless it
+        is kept.
         """
 
     async def published(self) -> None:

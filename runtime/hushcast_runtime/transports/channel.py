@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Generic, TypeVar, cast
 
@@ -15,7 +15,13 @@ from hushcast_protocol.base.versions import wires
 from hushcast_protocol.base.versions.translations import UNCHANGED
 from hushcast_protocol.base.versions.wires import OtherWire
 from hushcast_protocol.base.wire import Wire, encode
-from hushcast_runtime.transports.at_once import write_at_once, writes_at_once
+from hushcast_runtime.transports.at_once import (
+    call_when_readable,
+    close_at_once,
+    read_at_once,
+    write_at_once,
+    writes_at_once,
+)
 from hushcast_runtime.transports.base import TooLate, Transport, TransportError
 from hushcast_runtime.transports.turns import NO_TURN, Turn
 
@@ -40,6 +46,7 @@ class Channel(Generic[FrameT]):
 
     __slots__ = (
         "_broken",
+        "_closed",
         "_coming",
         "_decode",
         "_failure",
@@ -72,6 +79,7 @@ class Channel(Generic[FrameT]):
         self._broken = False
         # A copy: what was raised holds the frames of its raises, and these the channel and what was refused.
         self._failure: PeerError | None = None
+        self._closed: bool | Callable[[], None] = False  # or what hears of it
         self.peer: bytes | None = None
         """The other end's proven key; `None` where it stays anonymous."""
 
@@ -109,6 +117,7 @@ class Channel(Generic[FrameT]):
         try:
             # After a partial write, as when the sender is cancelled, nothing may follow on the stream.
             self._broken = True
+            contents: list[bytes] = []
             size = 0
             with _TRANSLATED:
                 if self._unsent:
@@ -116,12 +125,12 @@ class Channel(Generic[FrameT]):
                     await self._stream.send_all(unsent)
                 for frame in self._wire.all_down(frames):
                     if size >= _WRITE:
-                        await self._stream.send_all(self._link.data_to_send())
-                        size = 0
+                        await self._stream.send_all(self._sealed(contents))
+                        contents, size = [], 0
                     content = encode(frame)
-                    self._link.send(content)
+                    contents.append(content)
                     size += len(content)
-                await self._stream.send_all(self._link.data_to_send())
+                await self._stream.send_all(self._sealed(contents))
             self._broken = False
         finally:
             self._sending = None
@@ -141,12 +150,15 @@ class Channel(Generic[FrameT]):
         """Send frames as `send` does, as far as the stream takes them without waiting (`holds_unsent`)."""
         self._check_whole()
         self._broken = True
-        self._link.send(*map(encode, self._wire.all_down(frames)))
+        data = self._sealed(map(encode, self._wire.all_down(frames)))
         with _TRANSLATED:
-            data = self._link.data_to_send()
             taken = write_at_once(self._stream, data)
         self._unsent = data[taken:]
         self._broken = False
+
+    def _sealed(self, contents: Iterable[bytes]) -> bytes:
+        self._link.send(*contents)
+        return self._link.data_to_send()
 
     def _check_whole(self) -> None:
         if self._broken or not self._link.is_open:
@@ -172,6 +184,30 @@ class Channel(Generic[FrameT]):
                 coming = self._coming
             if batch := self._opened(coming, most):  # none where all of it is passed over
                 return batch
+
+    def receive_at_once(self, most: int) -> list[FrameT] | None:
+        """Return what `receive` does, of one read at most, or `None` where no frame is there yet."""
+        if self._failure is not None:
+            raise unraised(self._failure)
+        if self._coming is None:
+            with _TRANSLATED:
+                data = read_at_once(self._stream, _READ)
+            if not data:
+                return None if data is None else []
+            self._coming = self._link.receive(data)
+        return self._opened(self._coming, most) or None
+
+    def rests(self, call: Callable[[], None]) -> bool:
+        """Have `call` called once, when there is something to `receive`, or the end, or this was closed.
+
+        Returns false where it will not be: there is something already, or the stream calls nobody.
+        """
+        if self._coming is not None or self._failure is not None:
+            return False
+        with _TRANSLATED:
+            if data := read_at_once(self._stream, _READ):
+                self._coming = self._link.receive(data)
+            return data is None and call_when_readable(self._stream, call)
 
     def _opened(self, coming: Iterator[HandshakeDone | bytes], most: int) -> list[FrameT]:
         """Open the next frames of a read, after the handshake; keep the rest where there may be one."""
@@ -235,7 +271,22 @@ class Channel(Generic[FrameT]):
 
     async def aclose(self) -> None:
         """Close the stream at once."""
+        self.close()
         await self._stream.aclose()  # a transport's streams wait for nobody: no need for `aclose_forcefully`
+
+    def close(self) -> None:
+        """Close a stream that `rests`; each other one is closed by `aclose`."""
+        close_at_once(self._stream)
+        heard, self._closed = self._closed, True
+        if callable(heard):
+            heard()
+
+    def when_closed(self, call: Callable[[], None]) -> None:
+        """Have `call` called once this is closed, or now if it is."""
+        if self._closed:
+            call()
+        else:
+            self._closed = call
 
     async def _read(self) -> bytes:
         data = await self._stream.receive_some(MAX_HANDSHAKE_READ)

@@ -21,7 +21,8 @@ MAX_STRANGERS = 1024  # connections to one address, before their handshake is do
 FrameT = TypeVar("FrameT")
 
 Accept = Callable[[trio.abc.Stream], Awaitable[Channel[FrameT]]]
-Serve = Callable[[Channel[FrameT]], Awaitable[None]]
+Serve = Callable[[Channel[FrameT]], Awaitable[bool | None]]
+"""Serves a channel; returns true if it keeps it, and closes it itself."""
 
 
 def strangers_room(env: Environment, counters: Counters) -> ConnectionSlots:
@@ -45,9 +46,12 @@ class ConnectionGuard(Generic[FrameT]):
         self._strangers = strangers_room(env, counters)
         self._named = 0
 
-    async def admit(self, stream: trio.abc.Stream) -> None:
-        """Take a stream through the handshake, which has its own deadline, and serve it."""
-        named = False
+    async def admit(self, stream: trio.abc.Stream) -> bool:
+        """Take a stream through the handshake, which has its own deadline, and serve it.
+
+        Returns whether it is kept.
+        """
+        named = is_kept = False
         try:
             with self._strangers.place():
                 channel = await self._accept(stream)
@@ -55,12 +59,15 @@ class ConnectionGuard(Generic[FrameT]):
                 if channel.peer is not None:
                     if self._named >= self._most:
                         self._counters.add("refused_quota")
-                        return
+                        return False
                     named = True
                     self._named += 1
-                await self._serve(channel)
+                is_kept = bool(await self._serve(channel))
+                if is_kept:
+                    channel.when_closed(self._leave)
             finally:
-                await channel.aclose()
+                if not is_kept:
+                    await channel.aclose()
         except PeerError as error:
             self._counters.add("refused_form")
             log.debug("a connection was refused", reason=str(error))
@@ -70,4 +77,9 @@ class ConnectionGuard(Generic[FrameT]):
             self._counters.add("internal_errors")
             log.exception("a connection met an error of this program")
         finally:
-            self._named -= named
+            if named and not is_kept:
+                self._leave()
+        return is_kept
+
+    def _leave(self) -> None:
+        self._named -= 1

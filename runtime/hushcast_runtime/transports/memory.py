@@ -12,6 +12,7 @@ from hushcast_protocol.base.addresses import Address, memory_address
 from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_runtime.transports.at_once import ReadyStream
 from hushcast_runtime.transports.base import StreamHandler, TransportError
+from hushcast_runtime.transports.next_turn import in_next_turn
 from hushcast_runtime.transports.streams import say_ahead
 
 CallAt = Callable[[float, Callable[[], None]], None]
@@ -128,12 +129,14 @@ class MemoryListener:
 
 
 async def _handle(handler: StreamHandler, stream: MemoryStream) -> None:
+    is_kept: bool | None = False
     try:
-        await handler(stream)
+        is_kept = await handler(stream)
     except Exception:  # noqa: S110 - the contract of `Listener.serve`: it costs this stream only
         pass
     finally:
-        stream.close()
+        if not is_kept:
+            stream.close()
 
 
 class Pipe:
@@ -150,7 +153,7 @@ class Pipe:
         self._chunks: list[tuple[float, bytes]] = []
         self._size = 0
         self._closed = False
-        self._reader: trio.lowlevel.Task | None = None
+        self._reader: trio.lowlevel.Task | Callable[[], None] | None = None
         self._writable: trio.Event | None = None
 
     async def write(self, data: bytes) -> None:
@@ -188,6 +191,19 @@ class Pipe:
             self._wake_reader()
         else:
             self._call_at(arrival, self._wake_reader)
+
+    @property
+    def is_readable(self) -> bool:
+        """Tell whether bytes can be read now, or the end."""
+        return self._arrival() <= trio.current_time()
+
+    def call_when_readable(self, call: Callable[[], None]) -> bool:
+        """Have `call` called, if nothing can be read now; see `ReadyStream.call_when_readable`."""
+        if self.is_readable or (self._call_at is None and self._delay):  # a sleep would have to be waited for
+            return False
+        self._check_unread()
+        self._reader = call
+        return True
 
     async def readable(self) -> None:
         """Return when bytes can be read, or the end."""
@@ -234,10 +250,13 @@ class Pipe:
 
     def _wake_at_more(self) -> Callable[[object], trio.lowlevel.Abort]:
         """Have this task woken when something comes or the stream is closed; return how to be forgotten."""
-        if self._reader is not None:
-            raise trio.BusyResourceError("another task is reading from this stream")
+        self._check_unread()
         self._reader = trio.lowlevel.current_task()
         return self._forget_reader
+
+    def _check_unread(self) -> None:
+        if self._reader is not None:
+            raise trio.BusyResourceError("another task is reading from this stream")
 
     def close(self) -> None:
         """Let the end come when all that was put has been taken; who writes hears of it at once."""
@@ -251,8 +270,10 @@ class Pipe:
 
     def _wake_reader(self) -> None:
         reader, self._reader = self._reader, None
-        if reader is not None:
+        if isinstance(reader, trio.lowlevel.Task):
             trio.lowlevel.reschedule(reader)
+        elif reader is not None:
+            in_next_turn(reader)
 
     def _wake_writers(self) -> None:
         writable, self._writable = self._writable, None
@@ -279,6 +300,15 @@ class MemoryStream(ReadyStream):
         """Write all of `data` if there is room; return how many bytes were written."""
         self._check_open()
         return self._outgoing.write_at_once(data)
+
+    def read_at_once(self, most: int) -> bytes | None:
+        """Return what can be read now, `None` if nothing can."""
+        self._check_open()
+        return self._incoming.take(most) if self._incoming.is_readable else None
+
+    def call_when_readable(self, call: Callable[[], None]) -> bool:
+        """Have `call` called once something can be read; tell whether it will be."""
+        return not self._closed and self._incoming.call_when_readable(call)
 
     async def wait_send_all_might_not_block(self) -> None:
         """Return at once."""

@@ -1,6 +1,7 @@
 """The next turn of the scheduler: calls made once all tasks that can run now have run, by one task for all.
 
-What many links have to write would else be a task each, whose making and end take several times the work.
+What many links have to write, or to read, would else be a task each, whose making and end take several times
+the work.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class _NextTurn:
                 try:
                     context.run(function)
                 except Exception:
-                    log.exception("what was to be written met an error of this program")
+                    log.exception("what was to be done in the next turn met an error of this program")
             if self._calls:
                 await trio.lowlevel.checkpoint()
             else:

@@ -64,21 +64,46 @@ def port_of(listener: trio.SocketListener) -> int:
     return int(listener.socket.getsockname()[1])
 
 
+class _Accepted(trio.abc.AsyncResource):
+    """A stream that came in: trio closes each when its handler has returned."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.stream = stream
+        self.is_kept = False
+
+    async def aclose(self) -> None:
+        if not self.is_kept:
+            await self.stream.aclose()
+
+
+class _Accepting(trio.abc.Listener[_Accepted]):
+    """A listener of such streams."""
+
+    def __init__(self, listener: trio.SocketListener) -> None:
+        self._listener = listener
+
+    async def accept(self) -> _Accepted:
+        return _Accepted(await self._listener.accept())
+
+    async def aclose(self) -> None:
+        await self._listener.aclose()
+
+
 async def serve_streams(listener: trio.SocketListener, handler: StreamHandler) -> None:
     """Run `handler` for every incoming stream, each in a task of its own, until cancelled.
 
-    A handler that raises `Exception` costs its own stream only, which is closed after it in any case.
+    A handler that raises `Exception` costs its own stream only. The stream is closed after it, unless the
+    handler returns that it is kept.
     """
 
-    async def guarded(stream: trio.SocketStream) -> None:
-        async with stream:
-            try:
-                await handler(stream)
-            except Exception as error:
-                log.warning("a stream's handler failed", error=type(error).__name__)
+    async def guarded(accepted: _Accepted) -> None:
+        try:
+            accepted.is_kept = bool(await handler(accepted.stream))
+        except Exception as error:
+            log.warning("a stream's handler failed", error=type(error).__name__)
 
     async with trio.open_nursery() as handlers:
         try:
-            await trio.serve_listeners(guarded, [listener], handler_nursery=handlers)
+            await trio.serve_listeners(guarded, [_Accepting(listener)], handler_nursery=handlers)
         except* trio.ClosedResourceError:
             await trio.sleep_forever()  # withdrawn: what was accepted is left to its handlers

@@ -7,7 +7,7 @@ for both, too. Between them lie delays as they were measured (`tor_work`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import trio
@@ -159,6 +159,10 @@ class _Way(Pipe):
         self._under_way -= 1
         if self._ends and not self._under_way:
             super().close()
+
+    def call_when_readable(self, call: Callable[[], None]) -> bool:
+        """Have it read by a task, whose steps are laid upon its machine."""
+        return False
 
     def close(self) -> None:
         """Let the end come behind what is under way."""

@@ -58,7 +58,7 @@ class LinkState(Generic[ItemT]):
         self.taken = 0
         """How many items of the other end's were taken over."""
         self._owed = 0  # of these, what the next acknowledgement names
-        self._unrouted: list[int] = []
+        self._unrouted: tuple[int, ...] = ()
         self.is_due = False
         self.touch(now)
 
@@ -114,7 +114,7 @@ class LinkState(Generic[ItemT]):
         these wait than one acknowledgement holds: the other end sends on without reading, and the link is to
         close.
         """
-        self._unrouted += [self.taken + place + 1 for place in unrouted]
+        self._unrouted += tuple([self.taken + place + 1 for place in unrouted])
         self.taken += count
         return len(self._unrouted) <= MAX_UNROUTED
 
@@ -131,5 +131,5 @@ class LinkState(Generic[ItemT]):
         unrouted: tuple[int, ...] = ()
         if self._unrouted:
             unrouted = tuple([place for place in self._unrouted if place <= self._owed])
-            del self._unrouted[: len(unrouted)]
+            self._unrouted = self._unrouted[len(unrouted) :]
         return self._owed, unrouted
