@@ -114,14 +114,14 @@ def _over(net: SmallNetwork, moment: float) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reads_with_a_relay", [False, True])
-async def test_of_sixty_messages_of_hours_none_lacks_where_a_fifth_of_the_relays_lose_everything(
+async def test_of_150_messages_of_hours_none_lacks_where_a_fifth_of_the_relays_lose_everything(
     reads_with_a_relay: bool,
 ) -> None:
-    """Some have both origins among these, and come by a look of the publisher's.
+    """Some five have both origins among these, and come by a look of the publisher's.
 
     That may be of the next epoch: without a tree its host asks for it in the one after.
     """
-    outcome = await play(4, 60, 0.25, 0.125, relays=20, reads_with_a_relay=reads_with_a_relay)
+    outcome = await play(4, 150, 0.25, 0.125, relays=20, reads_with_a_relay=reads_with_a_relay)
     assert outcome.without_looks > 0
     assert outcome.lacking == outcome.twice == 0
     assert outcome.lacking_after_an_epoch <= outcome.without_looks * reads_with_a_relay
