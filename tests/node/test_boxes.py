@@ -216,6 +216,7 @@ async def test_a_host_that_lost_its_disk_tells_and_nothing_waits_for_ever() -> N
         await host.start()
         await owner.attach()
         await owner.hears(one)
+        await trio.sleep(1)  # until the host has acknowledged it
         await host.stop()
         host.store._records.clear()  # type: ignore[attr-defined]
         await host.start()
