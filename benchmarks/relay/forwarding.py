@@ -85,8 +85,14 @@ def _table(rates: dict[str, float | PeerMissing], cpu: dict[str, float]) -> list
     ours, spooled, fanned = (_rate(rates[name]) for name in (_OURS, _SPOOL, _FAN))
     plain = "1 KiB messages forwarded a second, spool off: at least times"
     table = [
-        _beside(plain, ours, _AMQTT, rates, 3),
-        _beside("1 KiB messages forwarded a second, spool on: at least times", spooled, _AMQTT, rates, 1),
+        _beside(plain, ours, _AMQTT, rates, 6),
+        at_least(
+            "1 KiB messages forwarded a second, spool on, next hops that answer at once: at least times",
+            spooled,
+            "spool off",
+            ours,
+            0.5,
+        ),
         _beside(plain, ours, _MOSQUITTO, rates, 0.25),
         _beside(plain, ours, _GOSSIPSUB, rates, 10),
         at_least(
