@@ -16,7 +16,10 @@ from wsproto.connection import Connection
 
 from hushcast_gateway.http import http_connection, http_stream
 from hushcast_gateway.sections.listen_section import ListenSection
+from hushcast_protocol.http.routes import BY_GET
 from hushcast_protocol.mqtt.wire.packets import Publish
+
+OLD_BROWSER = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15"  # and so on
 
 # What is published, and read
 
@@ -314,9 +317,34 @@ async def test_pages_of_other_sites(headers: dict[str, str], status: int) -> Non
         )
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"user_agent": OLD_BROWSER}, 403),
+        ({"user_agent": OLD_BROWSER, "referer": "http://127.0.0.1:8080/"}, 403),  # a page may leave it out
+        ({"user_agent": OLD_BROWSER, "sec_fetch_site": "none"}, 200),  # typed by a person
+        ({"user_agent": OLD_BROWSER, "origin": "https://named.example"}, 200),
+        ({"user_agent": "curl/8.5.0"}, 200),
+        ({}, 200),
+    ],
+)
+async def test_a_browser_that_hides_whose_page_asks_does_not_publish_by_get(
+    headers: dict[str, str], status: int
+) -> None:
+    place = ListenSection(kind="http", port=8080, origins=("https://named.example",))
+    async with http_gateway(place) as gateway:
+        for last in BY_GET:
+            answer = await gateway.ask("GET", f"/x/a/{last}?message=open", **headers)
+            assert answer.status == status
+            assert status == 200 or "POST" in answer.json["error"]
+        assert (await gateway.ask("POST", "/x/a", b"open", **headers)).status == 200
+        assert (await gateway.ask("GET", "/x/a/auth", **headers)).status == 200
+
+
 async def test_a_unix_socket_is_no_browser_s() -> None:
     async with http_gateway(UNIX) as gateway:
         assert (await gateway.ask("POST", "/x/a", Host="any")).status == 200
+        assert (await gateway.ask("GET", "/x/a/send?m=open", user_agent=OLD_BROWSER)).status == 200
 
 
 async def test_which_methods_there_are_is_told_to_who_asks_and_to_who_takes_another() -> None:

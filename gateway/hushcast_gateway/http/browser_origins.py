@@ -30,3 +30,12 @@ def is_ours(origin: Sequence[bytes], host: Sequence[bytes], origins: frozenset[s
 def is_here(place: str) -> bool:
     """Tell whether a name with a port, or without, can be this machine's alone."""
     return place in HERE or place.rpartition(":")[0] in HERE
+
+
+def hides_site(user_agent: str, fetch_site: str) -> bool:
+    """Tell whether a browser asks without an `Origin` that does not say, either, for which site's page.
+
+    Browsers before 2023 say nothing, nor does any without a certificate but to this machine. All begin their
+    name alike (RFC 9110, 10.1.5, leaves it free), and no page can change that of an image or a link.
+    """
+    return user_agent.startswith("Mozilla/") and not fetch_site

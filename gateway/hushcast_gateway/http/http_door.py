@@ -9,7 +9,7 @@ from functools import partial
 
 import trio
 
-from hushcast_gateway.http.browser_origins import is_here, is_ours
+from hushcast_gateway.http.browser_origins import hides_site, is_here, is_ours
 from hushcast_gateway.http.http_connection import HttpConnection
 from hushcast_gateway.http.http_stream import HttpStream
 from hushcast_gateway.peer import ClientPeer
@@ -23,7 +23,7 @@ from hushcast_protocol.http.exchanges import (
 from hushcast_protocol.http.http_request import HttpRequest
 from hushcast_protocol.http.openapi import description
 from hushcast_protocol.http.refusals import HttpRefusal
-from hushcast_protocol.http.routes import route
+from hushcast_protocol.http.routes import publishes_by_get, route
 from hushcast_protocol.http.subscription_request import StreamForm, SubscriptionRequest
 from hushcast_protocol.http.unified_push import MatrixNotification, is_push_topic
 from hushcast_runtime.counters import Counters
@@ -38,6 +38,9 @@ Serve = Callable[[trio.abc.Stream, ClientPeer], Awaitable[None]]
 
 _ELSEWHERE = partial(
     HttpRefusal, 40302, "forbidden: a page of a site that `origins` of the listener does not name"
+)
+_BY_POST = partial(
+    HttpRefusal, 40303, "forbidden: a browser that does not say which page asks may publish by POST alone"
 )
 _NO_SOCKET = partial(HttpRefusal, 40016, "invalid request: this path is for WebSockets, version 13")
 
@@ -121,8 +124,11 @@ def _judged(request: HttpRequest, place: ListenSection) -> list[tuple[str, str]]
     if origin:
         site = origin[0].decode("latin-1").lower()
         return _for_page(site) if site in origins else []
-    if request.header("sec-fetch-site") in ("cross-site", "same-site"):
+    site = request.header("sec-fetch-site")
+    if site in ("cross-site", "same-site"):
         raise _ELSEWHERE()
+    if publishes_by_get(request) and hides_site(request.header("user-agent"), site):
+        raise _BY_POST()
     named = {site.partition("://")[2] for site in origins}
     places = [value.decode("latin-1").lower() for value in host]
     if not place.is_secure and any(not is_here(one) and one not in named for one in places):

@@ -49,13 +49,19 @@ def route(request: HttpRequest, now: int, description: bytes) -> Route:
     if path == MATRIX:
         return HttpAnswer(200, b'{"unifiedpush":{"gateway":"matrix"}}\n')
     topic, _, last = path[1:].rpartition("/")
-    if topic and last in BY_GET:
+    if publishes_by_get(request):
         return read_publication(request, "/".join(segments(topic)))
     if topic and last in _FORMS:
         return read_subscription_request(request, topic, StreamForm(last), now)
     if request.parameters().flag(fields.UNIFIED_PUSH.names):
         return HttpAnswer(200, b'{"unifiedpush":{"version":1}}\n')
     raise _NOT_FOUND()
+
+
+def publishes_by_get(request: HttpRequest) -> bool:
+    """Tell whether a request publishes as an image or a link can: by its address alone."""
+    topic, _, last = request.path[1:].rpartition("/")
+    return request.method == "GET" and topic != "" and last in BY_GET
 
 
 _FORMS = frozenset(one.value for one in StreamForm)

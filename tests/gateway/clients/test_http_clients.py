@@ -32,10 +32,11 @@ class HttpGatewayProcess:
     def __init__(self, directory: Path, origin: str) -> None:
         self.port, self.socket = free_port(), directory / "http.sock"
         self.url = f"http://127.0.0.1:{self.port}"
+        self.name = f"http://house.test:{self.port}"  # what others call it; browsers tell its like less
         self._log, self._config = directory / "log", directory / "gateway.toml"
         self._config.write_text(
             f'program = "gateway"\nstate = "{directory}/state"\n'
-            f'[[listen]]\nkind = "http"\nport = {self.port}\norigins = ["{origin}"]\n'
+            f'[[listen]]\nkind = "http"\nport = {self.port}\norigins = ["{origin}", "{self.name}"]\n'
             f'[[listen]]\nkind = "http"\npath = "{self.socket}"\n'
             '[history]\ntopics = ["#"]\n'
             '[anonymous]\npublish = ["#"]\nsubscribe = ["#"]\n'
@@ -168,8 +169,12 @@ def test_a_browser(
         "/other": f"""<script>
             const asked = ['cors', 'no-cors'].map(
                 mode => fetch('{gateway.url}/evil', {{method: 'POST', mode, body: 'x'}}));
-            Promise.allSettled(asked).then(() => location = '{named}/named');
-            new Image().src = '{gateway.url}/evil/send?m=x';
+            const seen = ['{gateway.url}', '{gateway.name}'].map(place => new Promise(end => {{
+                const image = new Image();
+                image.onload = image.onerror = end;
+                image.src = place + '/evil/send?m=x';
+            }}));
+            Promise.allSettled([...asked, ...seen]).then(() => location = '{named}/named');
             </script>""",
         "/named": f"""<script>
             const say = text => fetch('{gateway.url}/said', {{method: 'POST', body: text}});
@@ -183,6 +188,7 @@ def test_a_browser(
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
+        "--host-resolver-rules=MAP house.test 127.0.0.1",
         f"--user-data-dir={tmp_path}/profile",
     ]
     with (tmp_path / "chromium").open("wb") as log:
