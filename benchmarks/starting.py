@@ -1,4 +1,4 @@
-"""Figure: what commands and a daemon take to start, in processes of their own, against bounds.
+"""Figure: what commands and a daemon take to start, and an idle daemon holds, as processes, against bounds.
 
 CPU time is of the whole process, Python's own start included, which stands beside it: other programs of the
 machine disturb that least.
@@ -20,10 +20,11 @@ import trio
 
 import hushcast
 from benchmarks.figures import Effort, Figure, at_most
-from benchmarks.processes import START_WITHIN, cpu_seconds, running
+from benchmarks.processes import START_WITHIN, cpu_seconds, resident, running
 from hushcast_testnet.inventory import Member, load
 
 HELP, STATUS, READY = 0.15, 0.2, 1.0  # seconds
+HELD, IDLE = 40.0, 5.0  # MB of a daemon that has been idle for these seconds
 _HUSHCAST = (sys.executable, "-m", "hushcast_cli.start")
 _NOTHING = (sys.executable, "-c", "pass")
 
@@ -42,10 +43,11 @@ def figures(effort: Effort) -> Iterator[Figure]:
             yield at_most(f"{text}, seconds of CPU: at most times", cost[name], "the bound", bound, 1)
             yield at_most(f"{text}, seconds of CPU", cost[name], "python -c pass", cost["nothing"], None)
         starts = [trio.run(_start, Path(place), Path(client.config), number) for number in range(effort.runs)]
-        cpu, seconds = (statistics.median(values) for values in zip(*starts, strict=True))
+        cpu, seconds, held = (statistics.median(values) for values in zip(*starts, strict=True))
         ready = "a daemon until it is ready over tcp"
         yield at_most(f"{ready}, seconds of CPU: at most times", cpu, "the bound", READY, 1)
         yield at_most(f"{ready}, seconds", seconds, "its CPU", cpu, None)
+        yield at_most("an idle daemon, MB: at most times", held, "the bound", HELD, 1)
 
 
 @contextmanager
@@ -74,16 +76,21 @@ def _cpu(command: Sequence[str]) -> float:
     return used.ru_utime + used.ru_stime
 
 
-async def _start(place: Path, like: Path, number: int) -> tuple[float, float]:
-    """Start a client configured like another; return CPU seconds and seconds until it is ready."""
+async def _start(place: Path, like: Path, number: int) -> tuple[float, float, float]:
+    """Start a client configured like another, as systemd does.
+
+    Returns CPU seconds and seconds until it is ready, and the MB that it holds when idle.
+    """
     state, config = place / f"client{number}", place / f"client{number}.toml"
     config.write_text(like.read_text().replace(str(like.parent), str(state)))
     began = time.perf_counter()
-    with running([sys.executable, "-m", "hushcast_node", str(config)], place / "log") as process:
+    with running([*_HUSHCAST, "run", "node", "--config", str(config)], place / "log") as process:
         # The library looks less often, the longer it waits.
         while not (socket := state / "control.sock").exists() and process.poll() is None:  # noqa: ASYNC110
             await trio.sleep(0.01)
         async with hushcast.connect(socket, wait=True, timeout=START_WITHIN) as daemon:
             while not (await daemon.status())["ready"]:  # noqa: ASYNC110 - nobody tells when
                 await trio.sleep(0.01)
-            return cpu_seconds(process), time.perf_counter() - began
+            cpu, seconds = cpu_seconds(process), time.perf_counter() - began
+        await trio.sleep(IDLE)
+        return cpu, seconds, resident(process.pid) / 1e6

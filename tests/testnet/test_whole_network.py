@@ -51,6 +51,13 @@ def strange_sockets(net: RunningTestnet) -> set[Any]:
     return looks[0][1] & looks[1][1]
 
 
+def with_openssl(net: RunningTestnet) -> set[str]:
+    """Return the daemons that have loaded it; they use libsodium, and are smaller without."""
+    maps = {name: Path(f"/proc/{net.pid(name)}/maps").read_text() for name in [*net.daemons, "directory"]}
+    assert all("sodium" in one for one in maps.values())
+    return {name for name, one in maps.items() if "libcrypto" in one}
+
+
 async def test_sixty_publications_by_three_reach_three_subscribers_of_two_topics(
     tor_testnet: RunningTestnet,
 ) -> None:
@@ -82,6 +89,7 @@ async def test_sixty_publications_by_three_reach_three_subscribers_of_two_topics
         for listening, topic in ((one, first), (two, second), (three, first)):
             assert listening.shown == dict.fromkeys(ids[topic], 1)
     assert not strange
+    assert not with_openssl(net)
 
 
 READINGS = 5

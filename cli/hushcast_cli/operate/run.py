@@ -36,4 +36,4 @@ def run(program: str | None, config: Path | None) -> None:
       hushcast run --config relay.toml
     """
     chosen, file = chosen_program(program, config)
-    chosen.run.load()(lambda: chosen.load(file))
+    chosen.start(file)

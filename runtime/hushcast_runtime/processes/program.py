@@ -162,6 +162,13 @@ class Program:
 
         return self.parse(read_most(file, MAX_LARGE_CONFIG), str(file))
 
+    def start(self, file: Path) -> None:
+        """Run it by a configuration, until a signal ends it; raise `UsageError` as `load` does."""
+        from hushcast_runtime.processes.openssl import spare_openssl
+
+        spare_openssl()
+        self.run.load()(lambda: self.load(file))
+
     def parse(self, data: bytes, where: str) -> Any:
         """Return the settings in a file's bytes; raise `UsageError` that begins with `where` it came from."""
         from hushcast_runtime.processes.config import parse_settings

@@ -16,7 +16,7 @@ def main(arguments: list[str], program: Program) -> None:
         sys.exit("give the path of a configuration")
     garbage.begin_loading()
     try:
-        program.run.load()(lambda: program.load(Path(arguments[1])))
+        program.start(Path(arguments[1]))
     except HushcastError as error:
         sys.exit(str(error))
     finally:
