@@ -208,7 +208,7 @@ class World:
         machines = self.deliveries._machines
         assert {id(machine.links[-1]) for machine in machines.values()} == set(attached)
         for attachment in attached.values():
-            assert machines[attachment.pseudonym].links == [attachment]
+            assert machines[attachment.pseudonym].links == (attachment,)
             assert attachment.in_flight <= WINDOW + MAX_BODY
             assert len(attachment.unwritten) + len(attachment._chains) == len(attachment.unacknowledged)
 

@@ -66,13 +66,6 @@ async def store(kind: Kind) -> AsyncIterator[Store]:
 # What both promise
 
 
-async def test_a_store_lasts_until_it_is_cancelled(kind: Kind) -> None:
-    """A daemon whose only task it is would else end."""
-    with trio.move_on_after(0.05) as scope:
-        await kind.open().run()
-    assert scope.cancelled_caught
-
-
 async def test_an_empty_store_holds_nothing(store: Store) -> None:
     assert await store.scan("anything") == []
 

@@ -202,7 +202,7 @@ class Peers:
     def _close(self) -> None:
         """Close all links, of which nobody hears any more: the daemon ends."""
         for peer in self._peers.values():
-            links, peer.links = peer.links, []
+            links, peer.links = peer.links, ()
             for link in links:
                 link.end()
                 link.channel.close()

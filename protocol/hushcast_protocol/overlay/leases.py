@@ -340,7 +340,8 @@ class LeaseBook:
 
     def _put(self, lease: Lease) -> None:
         self.changes += 1
-        table = self._tables.setdefault(lease.day, RoutingTable(self._filter_key))
+        if (table := self._tables.get(lease.day)) is None:
+            table = self._tables[lease.day] = RoutingTable(self._filter_key)
         self._places[lease.id] = table.add(lease.hop, lease.elements)
         self._leases[lease.id] = lease
         beside = self._by_hop.setdefault(lease.hop, {}).setdefault((lease.day, lease.mark), {})

@@ -72,7 +72,7 @@ class Store(Protocol):
         """The version of the records' layout; 0 in a new store, and where no program has written one."""
 
     async def run(self) -> None:
-        """Commit what is written until cancelled; one task of the daemon."""
+        """Commit what is written until cancelled, in a task of the daemon; return where nothing is to commit."""
 
     async def write(self, *changes: Change) -> None:
         """Make changes and return once they, and all that were made before, are durable."""
@@ -127,8 +127,7 @@ class MemoryStore:
         self._records: dict[RecordKind, dict[bytes, bytes | Wire]] = {}
 
     async def run(self) -> None:
-        """There is nothing to commit; it lasts all the same, as the daemon does whose task it is."""
-        await trio.sleep_forever()
+        """Return: there is nothing to commit."""
 
     async def write(self, *changes: Change) -> None:
         """Make changes."""

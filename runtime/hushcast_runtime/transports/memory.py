@@ -150,7 +150,7 @@ class Pipe:
     def __init__(self, delay: float, call_at: CallAt | None) -> None:
         self._delay = delay
         self._call_at = call_at
-        self._chunks: list[tuple[float, bytes]] = []
+        self._chunks: list[tuple[float, bytes]] | tuple[()] = ()
         self._size = 0
         self._closed = False
         self._reader: trio.lowlevel.Task | Callable[[], None] | None = None
@@ -186,6 +186,7 @@ class Pipe:
 
     def put(self, arrival: float, data: bytes) -> None:
         """Let bytes arrive then, behind those before them."""
+        self._chunks = self._chunks or []
         self._chunks.append((arrival, data))
         if self._call_at is None:
             self._wake_reader()
@@ -227,23 +228,25 @@ class Pipe:
         """Return what has arrived, at most so many bytes, once there is something `readable`."""
         if len(self._chunks) == 1 and len(self._chunks[0][1]) <= most:  # as a rule
             ((_, chunk),) = self._chunks
-            self._chunks.clear()
+            self._chunks = ()
             self._size -= len(chunk)
             self._wake_writers()
             return chunk
         now, taken, size = trio.current_time(), [], 0
-        for arrival, chunk in self._chunks:
+        chunks = self._chunks or []
+        for arrival, chunk in chunks:
             if arrival > now or size >= most:
                 break
             taken.append(chunk)
             size += len(chunk)
-        del self._chunks[: len(taken)]
+        del chunks[: len(taken)]
         if size > most:
             last = taken.pop()
             cut = len(last) - (size - most)
             taken.append(last[:cut])
-            self._chunks.insert(0, (now, last[cut:]))
+            chunks.insert(0, (now, last[cut:]))
             size = most
+        self._chunks = chunks or ()
         self._size -= size
         self._wake_writers()
         return b"".join(taken)

@@ -304,7 +304,7 @@ class World:
         for link, wire in list(self.wires.items()):
             before = list(link.unacknowledged)
             self.do(self.hop.acknowledged(link, *wire.last, self.now))
-            assert link.unacknowledged[: len(before)] == before
+            assert list(link.unacknowledged[: len(before)]) == before
 
     def expire(self) -> None:
         if self.spool:
@@ -349,7 +349,7 @@ class World:
 
     def check(self) -> None:
         machine = self.hop
-        assert machine.links == list(self.wires)
+        assert machine.links == tuple(self.wires)
         assert len(machine.links) <= MAX_LINKS_A_PEER
         assert machine.queued == sum(item.size for item in machine._queue) <= QUEUE
         for link in machine.links:

@@ -105,13 +105,13 @@ class NextHop(Generic[LinkT, ItemT]):
 
     def __init__(self, rules: HopRules[ItemT]) -> None:
         """Begin without a link and with nothing to send."""
-        self.links: list[LinkT] = []  # from the oldest to the newest, which items are sent on
+        self.links: tuple[LinkT, ...] = ()  # from the oldest to the newest, which items are sent on
         self.queued = 0
         """Bytes in the queue."""
         self.dialling = DialState.IDLE
         self.is_away = False
         self._rules = rules
-        self._queue: list[ItemT] = []
+        self._queue: list[ItemT] | tuple[()] = ()
         self._spooled: SpoolBacklog[ItemT] = SpoolBacklog()
         self._waiters = 0  # who wants a link whatever is queued
         self._waiting_since: float | None = None  # the last acknowledgement while items wait
@@ -153,13 +153,15 @@ class NextHop(Generic[LinkT, ItemT]):
         if self.is_away or self.backlog or not self._is_within_reach():
             self._spooled.more()
         else:
+            queue = self._queue or []
             for item in items:
                 size = item.size
                 if self.queued + size > MAX_QUEUE:
                     self._spooled.more()
                     break
-                self._queue.append(item)
+                queue.append(item)
                 self.queued += size
+            self._queue = queue or ()
         return self._advance(now, [])
 
     def resume(self, now: float) -> HopActions[LinkT, ItemT]:
@@ -196,7 +198,7 @@ class NextHop(Generic[LinkT, ItemT]):
             actions.append(Close(self.links[0]))
             self._remove(self.links[0])
         # After a restart the peer may be back on a new link before the old one is known to be dead.
-        self.links.append(link)
+        self.links += (link,)
         if self.dialling is DialState.PAUSED:
             self._end_pause(forgive=True)
         elif is_dialled:
@@ -246,7 +248,7 @@ class NextHop(Generic[LinkT, ItemT]):
     def dial_failed(self, away_after: float, now: float) -> HopActions[LinkT, ItemT]:
         """Hear that the hop was not reached; `away_after` as in `link_ended`."""
         self._backoff = self._backoff or self._new_backoff()
-        self._queue = [item for item in self._queue if self._rules.holds(item)]
+        self._queue = [item for item in self._queue if self._rules.holds(item)] or ()
         self.queued = sum(item.size for item in self._queue)
         self._note_silence()
         actions = self._note_away(away_after, now)
@@ -265,7 +267,7 @@ class NextHop(Generic[LinkT, ItemT]):
         """Take what was read from the spool; if that is nothing, there was nothing."""
         self._spooled.end(bool(items))
         if items and not (self._spooled.is_anew or self.is_away) and self._is_within_reach():
-            self._queue += items
+            self._queue = [*self._queue, *items]
             self.queued += sum(item.size for item in items)
             self._spooled.took(items[-1])
         self._note_silence()
@@ -316,9 +318,10 @@ class NextHop(Generic[LinkT, ItemT]):
         """Send from the queue what the window takes and the spool still holds."""
         holds = self._rules.holds
         room = (self._rules.window or MAX_UNACKNOWLEDGED) - link.in_flight
+        queue = self._queue or []
         sent: list[ItemT] = []
         size = passed = freed = 0
-        for item in self._queue:
+        for item in queue:
             if size >= room:
                 break
             passed += 1
@@ -326,7 +329,8 @@ class NextHop(Generic[LinkT, ItemT]):
             if holds(item):
                 sent.append(item)
                 size += each
-        del self._queue[:passed]
+        del queue[:passed]
+        self._queue = queue or ()
         self.queued -= freed
         if sent:
             link.send(sent, size, now)
@@ -335,7 +339,7 @@ class NextHop(Generic[LinkT, ItemT]):
             self._note_silence()
 
     def _remove(self, link: LinkT) -> None:
-        self.links.remove(link)
+        self.links = tuple([one for one in self.links if one is not link])
         if not link.is_fruitless():
             self._backoff = None
         elif self._backoff is None:
@@ -378,7 +382,7 @@ class NextHop(Generic[LinkT, ItemT]):
 
     def _leave_to_spool(self) -> None:
         """Forget the queue: all of it is in the spool, from where it is read back in order."""
-        self._queue.clear()
+        self._queue = ()
         self.queued = 0
         self._spooled.anew()
 
@@ -387,12 +391,7 @@ class NextHop(Generic[LinkT, ItemT]):
 
     def _in_memory(self) -> bool:
         """Tell whether items are queued, or sent and not acknowledged."""
-        if self._queue:
-            return True
-        for link in self.links:  # noqa: SIM110 - a generator takes three times as long
-            if link.unacknowledged:
-                return True
-        return False
+        return bool(self._queue or [link for link in self.links if link.unacknowledged])
 
     def _note_silence(self) -> None:
         """Stop counting how long the hop is silent where nothing waits for it."""

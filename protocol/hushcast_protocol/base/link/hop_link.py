@@ -50,7 +50,7 @@ class LinkState(Generic[ItemT]):
 
     def __init__(self, now: float) -> None:
         """Begin a link that has just opened."""
-        self.unacknowledged: list[ItemT] = []
+        self.unacknowledged: list[ItemT] | tuple[()] = ()
         """What was sent and not acknowledged, in order."""
         self.in_flight = 0
         """The bytes of that."""
@@ -77,6 +77,7 @@ class LinkState(Generic[ItemT]):
     def send(self, items: Sequence[ItemT], size: int, now: float) -> None:
         """Put items of `size` bytes together into the window."""
         was_waiting = bool(self.unacknowledged)
+        self.unacknowledged = self.unacknowledged or []
         self.unacknowledged += items
         self.in_flight += size
         if not was_waiting:
@@ -84,8 +85,10 @@ class LinkState(Generic[ItemT]):
 
     def acknowledge(self, number: int, unrouted: Iterable[int]) -> tuple[list[ItemT], list[ItemT]]:
         """Take the other end's acknowledgement; return what it took over, and what leads nowhere there."""
-        answered = self.unacknowledged[: max(0, number - self._acknowledged)]
-        del self.unacknowledged[: len(answered)]
+        waiting = self.unacknowledged or []
+        answered = waiting[: max(0, number - self._acknowledged)]
+        del waiting[: len(answered)]
+        self.unacknowledged = waiting or ()
         self.in_flight -= sum([item.size for item in answered])
         first = self._acknowledged + 1
         self._acknowledged += len(answered)
@@ -104,7 +107,7 @@ class LinkState(Generic[ItemT]):
 
     def forget(self) -> None:
         """Empty the window: the link has ended."""
-        self.unacknowledged.clear()
+        self.unacknowledged = ()
         self.in_flight = 0
 
     def take_over(self, count: int, unrouted: Iterable[int] = ()) -> bool:
