@@ -16,6 +16,7 @@ from hushcast_overlay.relay.peers import Peers
 from hushcast_overlay.relay.session import Session
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.overlay.frames import Ack, Ping
+from hushcast_runtime.storage.spool import SpooledMessage
 
 
 def tasks() -> Iterator[trio.lowlevel.Task]:
@@ -126,3 +127,19 @@ async def test_an_error_of_this_program_costs_its_link_alone(monkeypatch: pytest
         await channel.send(Ping())
         assert await channel.one(5) == Ack(0, ())
         await channel.aclose()
+
+
+async def test_a_daemon_ends_while_much_waits_to_be_acknowledged() -> None:
+    async with small_network(relays=2, clients=0, epoch=LONG) as net:
+        relay, other = net.relays
+        assert other.identity is not None
+        channel = await net.knock(relay, other.identity.seed)
+        await trio.sleep(1)
+        (link,) = [link for peer in peers_of(relay)._peers.values() for link in peer.links]
+        message = net.composed(ONE, Content(b"x"))
+        link.send([SpooledMessage(bytes(8), message, 1)] * (link_reader._SETTLED_AT_ONCE + 1), 1, 0.0)
+        counters = relay.daemon.counters
+        await relay.stop()
+        assert await channel.receive() == []
+        await trio.sleep(1)
+        assert counters["internal_errors"] == 0

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _CARRIERS = Forward, HandIn  # a tuple: a union is made anew for each frame that is looked at
 _AT_ONCE = 16  # frames taken in one turn, beside those of other links; a task takes the others
+_SETTLED_AT_ONCE = 256  # messages that wait to be acknowledged; a full window takes 4 ms, beside others'
 _Carried = Sequence[Forward | HandIn]
 
 
@@ -78,6 +79,9 @@ class LinkReader:
 
     def _stirred(self, link: Session) -> None:
         try:
+            if len(link.unacknowledged) > _SETTLED_AT_ONCE and not link.is_over:
+                self._spawn(self._attend, link, ())
+                return
             batch = link.channel.receive_at_once(_AT_ONCE)
             carried = () if batch is None else self._take(link, batch)
             if carried is None:

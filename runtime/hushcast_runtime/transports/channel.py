@@ -34,6 +34,7 @@ LINGER = 10.0  # seconds
 _TOO_LATE = "the other end did not answer in time"
 FRAMES_AT_ONCE = 256  # frames that one `receive` opens; a read holds 200 of the smallest messages
 _READ = 256 * 1024  # bytes; at 64 KiB a busy link spent a third of its time on reads
+_READ_AT_ONCE = 16 * 1024  # bytes; others' reads are in the same step, and what is longer is left to a task
 _WRITE = 256 * 1024  # bytes sealed at once, and a frame more: a millisecond of a step
 
 
@@ -186,12 +187,12 @@ class Channel(Generic[FrameT]):
                 return batch
 
     def receive_at_once(self, most: int) -> list[FrameT] | None:
-        """Return what `receive` does, of one read at most, or `None` where no frame is there yet."""
+        """Return what `receive` does, of one short read at most, or `None` where no frame is whole in it."""
         if self._failure is not None:
             raise unraised(self._failure)
         if self._coming is None:
             with _TRANSLATED:
-                data = read_at_once(self._stream, _READ)
+                data = read_at_once(self._stream, _READ_AT_ONCE)
             if not data:
                 return None if data is None else []
             self._coming = self._link.receive(data)
@@ -200,9 +201,10 @@ class Channel(Generic[FrameT]):
     def rests(self, call: Callable[[], None]) -> bool:
         """Have `call` called once, when there is something to `receive`, or the end, or this was closed.
 
-        Returns false where it will not be: there is something already, or the stream calls nobody.
+        Returns false where it will not be: there is something already, were it a part of a frame, or the
+        stream calls nobody.
         """
-        if self._coming is not None or self._failure is not None:
+        if self._coming is not None or self._failure is not None or self._link.holds_more:
             return False
         with _TRANSLATED:
             if data := read_at_once(self._stream, _READ):
