@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import pytest
 import trio
 from hanging_disk import Disk
 from hosted_network import LONG
+from owner_end import message
 from slow_store import SlowStore
 from small_network import ONE, TWO, Node, SmallNetwork, small_network, until
+from test_named_children import linked, owner_of
 
 from hushcast_overlay.relay import acknowledgements
 from hushcast_overlay.relay.acknowledgements import ACKNOWLEDGE_AFTER
+from hushcast_protocol.base.crypto.secrets import Seed
 from hushcast_protocol.base.wire import Wire
 from hushcast_protocol.content.bodies import Content
 from hushcast_protocol.content.messages import Message
@@ -40,7 +46,7 @@ async def slower(before: Store) -> Store:
     return store
 
 
-async def acknowledged_after(channel: Channel[OverlayFrame], *frames: Wire) -> float:
+async def acknowledged_after(channel: Channel[Any], *frames: Wire) -> float:
     """Send frames; return after how many seconds the next acknowledgement comes."""
     began = trio.current_time()
     await channel.send(*frames)
@@ -79,6 +85,28 @@ async def test_the_moment_tells_nothing_of_others_nor_what_became_of_a_message()
         assert relay.count("messages_unrouted") >= 20
         assert moments == pytest.approx([ACKNOWLEDGE_AFTER + there_and_back] * len(moments), abs=1e-6)
         ear.close()
+
+
+async def test_the_moment_tells_the_child_of_a_box_nothing_of_others() -> None:
+    """Anybody is one by its own word: the owner's, of a box that it has made for that."""
+    async with small_network(relays=2, clients=0, epoch=LONG) as net:
+        host = net.relays[0]
+        await host.stop()
+        host.store = await slower(host.store)
+        await host.start()
+        probe, busy = Seed(os.urandom(32)), Seed(os.urandom(32))
+        await owner_of(net, host, probe, busy)
+        net.wires.delay = lambda: 0.1
+        link, other = await linked(net, host, probe), await linked(net, host, busy)
+        day, there_and_back = net.calendar.day(net.now), 0.2
+        for count in (0, 1, 20):
+            for what, after in (Forward(message(day, trunk=bytes(16))), ACKNOWLEDGE_AFTER), (Ping(), 0.0):
+                brought = host.count("messages_received")
+                await other.send(*[Forward(message(day)) for _ in range(count)], Ping())
+                moment = await acknowledged_after(link, what)
+                assert moment == pytest.approx(there_and_back + after, abs=1e-6), (count, what)
+                await until(lambda expected=brought + count: host.count("messages_received") >= expected)
+                await trio.sleep(1)
 
 
 async def test_signs_of_life_are_answered_at_once_and_acknowledge_nothing_more() -> None:

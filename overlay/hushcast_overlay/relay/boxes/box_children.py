@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
+from hushcast_overlay.relay.acknowledgements import ACKNOWLEDGE_AFTER
 from hushcast_overlay.relay.lease_store import LeaseStore
 from hushcast_protocol.base.errors import DecodeError
 from hushcast_protocol.base.link.hop_link import IDLE
@@ -61,11 +62,14 @@ class BoxChildren:
     async def _take_all(self, channel: Channel[FromChild], child: RelayId, scope: trio.CancelScope) -> None:
         taken = 0
         while batch := await channel.receive():
-            scope.deadline = trio.current_time() + IDLE
+            came = trio.current_time()
+            scope.deadline = came + IDLE
             messages = [frame.message for frame in batch if isinstance(frame, Forward)]
             if any(len(message.tokens) > 1 for message in messages):
                 raise DecodeError("the child of a box brings what enters a tree, and belongs in none here")
             unrouted = await self._take(messages, child) if messages else []
-            await self._store.write()
+            if messages:  # the commit holds what others bring, too, and is over by that moment
+                await self._store.write()
+                await trio.sleep_until(came + ACKNOWLEDGE_AFTER)
             await channel.send(Ack(taken + len(messages), tuple([taken + place + 1 for place in unrouted])))
             taken += len(messages)
