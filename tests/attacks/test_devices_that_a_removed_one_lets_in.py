@@ -69,10 +69,5 @@ async def test_whatever_a_removed_device_says_the_same_devices_stand(part: int) 
             await some.settle()
             await say(some, thief, former, lies(draw, thief, made_up, about))
         await some.settle()
-        staying = [device for device in some.devices if device.key not in removed]
-        assert [device.is_over for device in staying] == [False] * len(staying), number
-        assert len({device.own.keys for device in staying}) == 1, number
-        for device in staying:
-            assert device.own.removed() == removed, number
-            assert device.own.living().keys() == {one.key for one in staying}, number
+        some.check_all_but(removed, f"life {number}")
     assert led > LIVES // 10, "no attack"

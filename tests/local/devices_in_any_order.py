@@ -67,6 +67,15 @@ class Unordered:
                 await self.arrive(self.draw.random())
             await self.arrive()
 
+    def check_all_but(self, removed: set[bytes], of_what: str) -> None:
+        """Fail unless all but those removed go on, with the same keys, and know each other alone."""
+        staying = [device for device in self.devices if device.key not in removed]
+        assert [device.is_over for device in staying] == [False] * len(staying), of_what
+        assert len({device.own.keys for device in staying}) == 1, of_what
+        for device in staying:
+            assert device.own.removed() == removed, of_what
+            assert device.own.living().keys() == {one.key for one in staying}, of_what
+
     @property
     def here(self) -> list[Unconnected]:
         """The devices that have not heard that they were removed."""

@@ -58,12 +58,7 @@ async def test_who_stands_comes_together_in_whatever_order_it_hears(part: int) -
             await some.arrive(draw.choice((0.0, 0.0, 0.3, 0.6, 1.0)))
         await some.settle()
         await some.settle()
-        staying = [device for device in some.devices if device.key not in removed]
-        assert [device.is_over for device in staying] == [False] * len(staying), number
-        assert len({device.own.keys for device in staying}) == 1, number
-        for device in staying:
-            assert device.own.removed() == removed, number
-            assert device.own.living().keys() == {one.key for one in staying}, number
+        some.check_all_but(removed, f"life {number}")
 
 
 async def test_a_new_device_removes_the_old_one_that_let_it_in() -> None:

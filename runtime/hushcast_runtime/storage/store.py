@@ -72,7 +72,7 @@ class Store(Protocol):
         """The version of the records' layout; 0 in a new store, and where no program has written one."""
 
     async def run(self) -> None:
-        """Commit what is written until cancelled, in a task of the daemon; return where nothing is to commit."""
+        """Commit what is written until cancelled, in a task of the daemon; return if nothing is to commit."""
 
     async def write(self, *changes: Change) -> None:
         """Make changes and return once they, and all that were made before, are durable."""
