@@ -98,3 +98,22 @@ async def test_who_closes_it_has_it_called_at_once_and_its_number_is_another_one
 def test_each_run_has_sockets_of_its_own() -> None:
     for _ in range(2):
         trio.run(test_the_end_is_something_to_read)
+
+
+async def test_an_error_of_one_call_costs_no_other() -> None:
+    """It ended the daemon."""
+    pairs = [pair() for _ in range(2)]
+    woken = trio.Event()
+
+    def fail() -> None:
+        raise AssertionError("an error of this program")
+
+    for (near, _), call in zip(pairs, (fail, woken.set), strict=True):
+        assert call_when_readable(near, call)
+    with trio.fail_after(5):
+        for _, far in pairs:
+            await far.send_all(b"something")
+        await woken.wait()
+    for near, far in pairs:
+        close_at_once(near)
+        await far.aclose()

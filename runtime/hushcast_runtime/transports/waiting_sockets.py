@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import trio
 
-from hushcast_runtime.transports.next_turn import CALLS_AT_ONCE
+from hushcast_runtime.transports.next_turn import CALLS_AT_ONCE, in_next_turn
 
 _HAS_EPOLL = hasattr(select, "epoll")  # else each has its task
 
@@ -33,14 +33,14 @@ class _WaitingSockets:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
                 for number, _ in self._epoll.poll(0, CALLS_AT_ONCE):
                     if (call := self.calls.pop(number, None)) is not None:
-                        call()
+                        in_next_turn(call)  # what it raises would end the run
 
 
 _WAITING: trio.lowlevel.RunVar[_WaitingSockets] = trio.lowlevel.RunVar("waiting sockets")
 
 
 def call_when_readable(socket: trio.socket.SocketType, call: Callable[[], None]) -> bool:
-    """Have `call`, which raises nothing and takes a millisecond at most, called once a socket can be read.
+    """Have `call`, which takes a millisecond at most, called once a socket can be read; log what it raises.
 
     Returns whether it will be.
     """
