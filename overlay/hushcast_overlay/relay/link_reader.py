@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _CARRIERS = Forward, HandIn  # a tuple: a union is made anew for each frame that is looked at
 _AT_ONCE = 16  # frames taken in one turn, beside those of other links; a task takes the others
-_SETTLED_AT_ONCE = 256  # messages that wait to be acknowledged; a full window takes 4 ms, beside others'
+_SETTLED_AT_ONCE = 512  # messages that wait to be acknowledged; a full window takes 4 ms, beside others'
 _Carried = Sequence[Forward | HandIn]
 
 
