@@ -63,6 +63,12 @@ async def store(kind: Kind) -> AsyncIterator[Store]:
     opened.close()
 
 
+async def test_a_store_on_disk_commits_until_it_is_cancelled(tmp_path: Path) -> None:
+    with trio.move_on_after(0.05) as scope:
+        await SqliteStore(tmp_path / "state.db").run()
+    assert scope.cancelled_caught
+
+
 # What both promise
 
 
